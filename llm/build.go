@@ -1,0 +1,362 @@
+package llm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/message"
+)
+
+// What Build says to a model in the place of something that is not there.
+const (
+	textNoResult   = "Error: no result of this call was recorded. It may have run completely, in part, or not at all; check before you repeat it."
+	textNoOutput   = "(no output)"
+	textContinue   = "Continue."
+	textEarlier    = "[What came before this point is not shown.]"
+	textLostCall   = "[Result of tool call %s, which is no longer part of this conversation:]"
+	textLateResult = "[Another result of tool call %s, which came later:]"
+	textUnsendable = "[A block of the type %q stands here; it cannot be sent to a model.]"
+)
+
+// Build makes derived messages fit to send: Check accepts what it returns,
+// whatever a valid log can hold. The log stays as it is; this is only what the
+// model gets to see.
+//
+//   - Each call is followed directly by its one result, in the order of the
+//     calls. A result belongs to the first call without one, of that id, in the
+//     assistant message before it; what stood between call and results (a
+//     steering message) goes behind them. A missing result is supplied. Any
+//     other result, because an edit took its call off the surface or because it
+//     came too late, becomes user text that says so.
+//   - Ids of calls, and the names in them, get an acceptable form; an id that
+//     was used before gets a number. Arguments that are not a clean JSON object
+//     are carried as text in the member _raw.
+//   - Text is valid UTF-8 without NUL. Blank text is dropped, a result with
+//     nothing in it says "(no output)", white space at the end of an assistant
+//     message's text is cut, blocks that cannot be sent become a note. A
+//     message of which nothing is left, or nothing but reasoning, is dropped.
+//   - The first message is from the user, and so is the last: where it is not,
+//     a short one is put there. A surface of which nothing is left becomes that
+//     one message.
+//
+// Reasoning and images stay blocks; encoders decide about them. The replay
+// state of a changed message keeps step with its blocks, or is dropped.
+//
+// The messages given are not changed, but share memory with the result.
+func Build(messages []message.Message) []message.Message {
+	var b Builder
+	return b.Build(messages)
+}
+
+// Builder is Build for a session that grows: it remembers what it built, and
+// when the messages are those of the call before and some more, only these
+// cost time. Messages are the same when their content is the same memory, so
+// content must not be changed after it was given to it. After an edit of the
+// surface it begins anew. The zero value is ready; one goroutine at a time.
+type Builder struct {
+	given  []identity        // the messages that were taken in
+	out    []message.Message // only ever appended to
+	ids    *CallIDs
+	seen   map[string]string // id in the log -> id sent, of each call so far
+	open   []call            // the calls of the last assistant message while one lacks its result, in order
+	behind []message.Message // what goes behind their results
+}
+
+type call struct {
+	logged string
+	sent   string
+	result *message.Message
+}
+
+// Build is the function Build.
+func (b *Builder) Build(messages []message.Message) []message.Message {
+	if !begins(messages, b.given) {
+		*b = Builder{}
+	}
+	if b.ids == nil {
+		b.ids, b.seen = NewCallIDs(MaxCallID), make(map[string]string)
+		b.out = make([]message.Message, 0, len(messages)+2)
+	}
+	for i := len(b.given); i < len(messages); i++ {
+		if messages[i].Role == message.Assistant {
+			b.assistant(messages[i])
+		} else {
+			b.user(messages[i])
+		}
+		b.given = append(b.given, identify(&messages[i]))
+	}
+	out := b.answer(slices.Clip(b.out))
+	if n := len(out); n == 0 || out[n-1].Role != message.User {
+		out = append(out, note("outcrop-continue", textContinue))
+	}
+	return out
+}
+
+// identity tells messages apart without looking into them.
+type identity struct {
+	role    message.Role
+	content *message.Block
+	n       int
+}
+
+func identify(m *message.Message) identity {
+	id := identity{role: m.Role, n: len(m.Content)}
+	if id.n > 0 {
+		id.content = &m.Content[0]
+	}
+	return id
+}
+
+// begins reports whether messages begin with the ones that were given.
+func begins(messages []message.Message, given []identity) bool {
+	if len(messages) < len(given) {
+		return false
+	}
+	for i := range given {
+		if identify(&messages[i]) != given[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// note is a user message of ours.
+func note(id, text string) message.Message {
+	return message.Message{
+		ID:      id,
+		Role:    message.User,
+		Content: []message.Block{message.Text(text)},
+		Source:  message.Source{Kind: "outcrop", Form: "note"},
+	}
+}
+
+// answer appends the results of the open calls, and what waited behind them.
+func (b *Builder) answer(out []message.Message) []message.Message {
+	for _, c := range b.open {
+		if c.result != nil {
+			out = append(out, *c.result)
+			continue
+		}
+		out = append(out, message.Message{
+			ID:      "outcrop-result-" + c.sent,
+			Role:    message.User,
+			Content: []message.Block{message.ToolResult(c.sent, true, message.Text(textNoResult))},
+			Source:  message.FromTool(c.sent),
+		})
+	}
+	return append(out, b.behind...)
+}
+
+// settle closes the last assistant message.
+func (b *Builder) settle() {
+	b.out = b.answer(b.out)
+	b.open, b.behind = b.open[:0], nil
+}
+
+func (b *Builder) assistant(m message.Message) {
+	var results []message.Block
+	blocks := make([]message.Block, 0, len(m.Content))
+	from := make([]int, 0, len(m.Content)) // where each one stood
+	changed, sendable := false, false
+	for i, c := range m.Content {
+		was := c.Text
+		switch c.Type {
+		case message.ToolResultBlock:
+			results = append(results, c)
+			continue
+		case message.TextBlock:
+			if c = cleanText(c); blank(c.Text) {
+				continue
+			}
+		case message.ReasoningBlock:
+			c = cleanText(c)
+		case message.ToolCallBlock:
+		default:
+			c, changed = unsendable(c), true
+		}
+		changed = changed || c.Text != was
+		sendable = sendable || c.Type != message.ReasoningBlock
+		blocks, from = append(blocks, c), append(from, i)
+	}
+	if sendable {
+		b.settle()
+		if len(b.out) == 0 {
+			b.out = append(b.out, note("outcrop-earlier", textEarlier))
+		}
+		for i := range blocks {
+			if c := blocks[i]; c.Type == message.ToolCallBlock {
+				blocks[i] = b.call(c)
+				changed = changed || blocks[i].ID != c.ID || blocks[i].Name != c.Name || blocks[i].Arguments != c.Arguments
+			}
+		}
+		trimEnd(blocks)
+		if changed || len(blocks) != len(m.Content) {
+			m.Source = keepReplayState(m.Source, len(m.Content), from, changed)
+		}
+		b.out = append(b.out, message.Message{ID: m.ID, Role: message.Assistant, Content: blocks, Source: m.Source})
+	}
+	if results != nil {
+		b.user(message.Message{ID: m.ID, Role: message.User, Content: results, Source: m.Source})
+	}
+}
+
+// call makes one call fit and opens it.
+func (b *Builder) call(c message.Block) message.Block {
+	id := b.ids.Take(c.ID)
+	b.open = append(b.open, call{logged: c.ID, sent: id})
+	b.seen[c.ID] = id
+	name, args := toolName(c.Name), arguments(c.Arguments)
+	if id == c.ID && name == c.Name && args == c.Arguments {
+		return c
+	}
+	return message.ToolCall(id, name, args)
+}
+
+func (b *Builder) user(m message.Message) {
+	rest := make([]message.Block, 0, len(m.Content))
+	for _, c := range m.Content {
+		if c.Type != message.ToolResultBlock {
+			rest = appendPlain(rest, c)
+			continue
+		}
+		i := slices.IndexFunc(b.open, func(o call) bool { return o.logged == c.ToolCallID && o.result == nil })
+		if i < 0 {
+			rest = append(rest, message.Text(b.lost(c.ToolCallID)))
+			rest = append(rest, resultContent(c.Content)...)
+			continue
+		}
+		content := resultContent(c.Content)
+		if b.open[i].sent != c.ToolCallID || !sameBlocks(content, c.Content) {
+			c = message.ToolResult(b.open[i].sent, c.IsError, content...)
+		}
+		b.open[i].result = &message.Message{ID: m.ID, Role: message.User, Content: []message.Block{c}, Source: m.Source}
+	}
+	if len(rest) > 0 {
+		b.behind = append(b.behind, message.Message{ID: m.ID, Role: message.User, Content: rest, Source: m.Source})
+	}
+	// A complete set of results is final: what comes now goes behind it anyway.
+	if !slices.ContainsFunc(b.open, func(o call) bool { return o.result == nil }) {
+		b.settle()
+	}
+}
+
+// lost says what a result is whose call does not stand directly before it.
+func (b *Builder) lost(id string) string {
+	if sent, ok := b.seen[id]; ok {
+		return fmt.Sprintf(textLateResult, sent)
+	}
+	if len(id) > MaxCallID || !isName(id) {
+		id = hashedID(id)
+	}
+	return fmt.Sprintf(textLostCall, id)
+}
+
+// resultContent is the content of a result: text and images, never nothing.
+func resultContent(blocks []message.Block) []message.Block {
+	out := make([]message.Block, 0, len(blocks))
+	for _, c := range blocks {
+		out = appendPlain(out, c)
+	}
+	if len(out) == 0 {
+		out = append(out, message.Text(textNoOutput))
+	}
+	return out
+}
+
+// appendPlain appends a block as user content can hold it.
+func appendPlain(dst []message.Block, c message.Block) []message.Block {
+	switch c.Type {
+	case message.TextBlock:
+		if c = cleanText(c); blank(c.Text) {
+			return dst
+		}
+	case message.ImageBlock:
+	case message.ToolResultBlock: // inside a result
+		for _, in := range c.Content {
+			dst = appendPlain(dst, in)
+		}
+		return dst
+	default:
+		c = unsendable(c)
+	}
+	return append(dst, c)
+}
+
+func cleanText(c message.Block) message.Block {
+	if isClean(c.Text) {
+		return c
+	}
+	return message.Block{Type: c.Type, Text: Clean(c.Text)}
+}
+
+func unsendable(c message.Block) message.Block {
+	name := Clean(string(c.Type))
+	if r := []rune(name); len(r) > 64 {
+		name = string(r[:64])
+	}
+	return message.Text(fmt.Sprintf(textUnsendable, name))
+}
+
+// trimEnd cuts white space at the end of a message: a provider may take the
+// message for a beginning to go on with, and refuses it then.
+func trimEnd(blocks []message.Block) {
+	n := len(blocks) - 1
+	if blocks[n].Type != message.TextBlock {
+		return
+	}
+	if t := strings.TrimRightFunc(blocks[n].Text, unicode.IsSpace); t != blocks[n].Text {
+		blocks[n] = message.Text(t)
+	}
+}
+
+// sameBlocks reports whether a content list came through unchanged. appendPlain
+// never changes a block without changing its text or type.
+func sameBlocks(a, b []message.Block) bool {
+	return slices.EqualFunc(a, b, func(x, y message.Block) bool { return x.Type == y.Type && x.Text == y.Text })
+}
+
+// keepReplayState fits a source to a message of which only the blocks that
+// stood at the places in kept are left. A changed block no longer belongs to the
+// state that a provider gave for it, so then the state goes.
+func keepReplayState(s message.Source, n int, kept []int, changed bool) message.Source {
+	if s.ReplayState == nil {
+		return s
+	}
+	state := s.ReplayState
+	s.ReplayState, s.Raw = nil, nil
+	list := jsonwire.Get(state, "blocks")
+	switch {
+	case changed:
+		return s
+	case jsonwire.Kind(list) != '[':
+		s.ReplayState = state
+		return s
+	}
+	var states [][]byte
+	for v := range jsonwire.Elements(list) {
+		states = append(states, v)
+	}
+	if len(states) != n {
+		return s
+	}
+	blocks := []byte{'['}
+	for _, i := range kept {
+		if len(blocks) > 1 {
+			blocks = append(blocks, ',')
+		}
+		blocks = append(blocks, states[i]...)
+	}
+	blocks = append(blocks, ']')
+	out := []byte{'{'}
+	for k, v := range jsonwire.Members(state) {
+		if jsonwire.KeyIs(k, "blocks") {
+			v = blocks
+		}
+		out = jsonwire.AppendRawMember(out, string(k), v)
+	}
+	s.ReplayState = append(out, '}')
+	return s
+}

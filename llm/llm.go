@@ -1,0 +1,90 @@
+// Package llm is the boundary to models: what a request is, what a provider
+// must do, and the checks that every request passes before it is sent.
+//
+// A request is made from a log in three steps. The messages that a surface
+// derives to are given to Build, which makes them fit for the strictest
+// provider, whatever happened to the session: calls without results, results
+// without calls, repeated ids, broken arguments, empty or invalid text. Check
+// then refuses what a provider would refuse. A Provider encodes the request in
+// its own way and streams the reply as chunks.
+//
+// Build is pure: equal input gives equal output, and when a session only grew,
+// the messages of the earlier request are the beginning of the later one, so
+// that a provider's prompt cache holds.
+//
+// The package also has the numbers around a request: the token estimate that
+// is used where a provider did not count, the JSON of a request header as
+// request/header logs it, and cost in micro-dollars.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/outcrop-dev/outcrop/message"
+)
+
+// Purpose says what a call is for.
+type Purpose string
+
+const (
+	Turn       Purpose = "turn"
+	Compaction Purpose = "compaction"
+	Title      Purpose = "title"
+)
+
+// Config is the part of a request header that chooses and tunes the model, as
+// request/header logs it. Zero values are absent.
+type Config struct {
+	Provider        string
+	Model           string
+	ReasoningEffort string
+	Temperature     *float64
+	MaxTokens       int64
+	Stop            []string
+
+	// Defaults says which of the values above nobody asked for.
+	Defaults Defaults
+}
+
+// Defaults marks config values that came from the provider's settings and not
+// from a proposal (adapterDefaults in a request header). A mark counts only
+// when the value is there.
+type Defaults struct {
+	ReasoningEffort bool
+	MaxTokens       bool
+}
+
+// Tool is a tool as it is offered to a model.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage // JSON Schema, an object at its root
+}
+
+// Request is one model call. Messages are the derived messages after Build has
+// made them fit for sending.
+type Request struct {
+	Config   Config
+	System   string
+	Tools    []Tool
+	Messages []message.Message
+
+	Session string
+	Purpose Purpose
+	Turn    int
+	Step    int
+	Attempt int // from 1
+}
+
+// Provider sends requests to models.
+type Provider interface {
+	// Name is the provider's name as request/header records it.
+	Name() string
+	// Stream makes one call. It yields chunks in order, block-end for every
+	// block that was completed, usage when it is known, and a finish chunk
+	// last. A failure ends the sequence with a *message.Failure as error; a
+	// cancelled context with the code ABORTED. The provider does not retry.
+	Stream(ctx context.Context, req Request) iter.Seq2[message.Chunk, error]
+}
