@@ -1,5 +1,7 @@
 package outcrop
 
+import "math"
+
 // Codes of a refused fork, those of dsh.
 const (
 	CodeInvalidBoundary Code = "INVALID_BOUNDARY"
@@ -8,9 +10,13 @@ const (
 	CodeSessionNotFound Code = "SESSION_NOT_FOUND"
 )
 
+// Latest stands for the last event of a log as the boundary of a fork; of an
+// empty log it takes nothing.
+const Latest Seq = math.MinInt64
+
 // Fork gives the header and the seed of a child that inherits a log's events
 // up to and including boundary; Seed makes the session from them. With
-// boundary -1 the child inherits the whole log.
+// boundary Latest the child inherits the whole log.
 //
 // The inherited part must not end inside a turn (OPEN_TURN); any turn/end is
 // a legal end, and so are events between turns. The child keeps cwd, depth,
@@ -22,7 +28,7 @@ func Fork(parent Header, log Log, boundary Seq, childID string, createdAt int64)
 		e.Op, e.Session = "fork", parent.ID
 		return Header{}, nil, e
 	}
-	if boundary == -1 {
+	if boundary == Latest {
 		boundary = n - 1
 	} else if boundary < 0 || boundary >= n {
 		last := "the log is empty"

@@ -53,13 +53,6 @@ const (
 
 func (e *entry) line() []byte { return unsafe.Slice(e.p, int(e.n)) }
 
-func (e *entry) count() Seq {
-	if e.flags&flagRow != 0 {
-		return Seq(e.aux)
-	}
-	return 1
-}
-
 const chunkLen = 1024
 
 type chunk [chunkLen]entry // a whole number of pages

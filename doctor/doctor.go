@@ -1,0 +1,191 @@
+// Package doctor is the offline verifier of log files: it says everything that
+// is wrong with one, and changes nothing.
+//
+// # Findings
+//
+// A finding is an error or a warning. The log is ok when it has no error: it
+// can be continued as it is, after cutting a torn tail and closing an open
+// turn, which are warnings. Errors are what admission refuses (its codes are
+// those of package outcrop, see docs/format.md), damage that is no torn tail,
+// records that are too big to be read, half an old shape, and TYPE_UNKNOWN.
+// After an error the event counts as neutral and verifying goes on. The other
+// codes are warnings:
+//
+//	TORN_TAIL            the last bytes do not count and are cut by the next append
+//	TURN_OPEN            the log ends inside a turn
+//	DANGLING_CALL        a tool call without a result in a turn that is closed
+//	DIGEST_MISMATCH      a recorded request digest is not that of the log
+//	ATTACHMENT_MISSING   an attachment that a message names cannot be found
+//	BLANK_LINE CRLF DUPLICATE_NAME INVALID_UTF8 NUMBER_LOSSY
+//	                     odd content that is read over
+//	the optional invariants, under the label in upper case: CHUNK_NOT_IN_STEP …
+//	MORE_FINDINGS        there were more than are listed
+//
+// # The verdict of dsh
+//
+// Summary.DSH says what dsh 0.1 would do with the same bytes: ok, cut (it
+// drops a torn tail) or refused, and DSHClass why. Its rules differ here and
+// there from ours, so the file is read a second time by them: lines and frames
+// in dsh_lines.go and dsh_frames.go, its checks of events in dsh_events.go,
+// its folders in dsh_layout.go.
+//
+// # Cost
+//
+// The log is in memory as a session holds it, a packed row once; everything
+// else is bounded. Each refused event costs another pass over the file.
+package doctor
+
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/wire"
+)
+
+// Target is the log file to verify.
+type Target struct {
+	Name     string // what Summary.Target says: a path or a session id
+	R        io.ReaderAt
+	Size     int64
+	Encoding wire.Encoding
+}
+
+// Options are what a verification may look at besides the file. The zero value
+// looks at the file alone.
+type Options struct {
+	// Attachment reports whether an attachment is there, by its id
+	// ("sha256:" and 64 hex digits). nil: attachments are not looked for.
+	Attachment func(ctx context.Context, id string) (bool, error)
+	// Place is where the file lies in a root of sessions. dsh judges the root
+	// too. nil: the file is judged alone.
+	Place *Place
+}
+
+// Severity says whether a finding keeps a log from being continued.
+type Severity string
+
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+)
+
+// Finding is one thing that is wrong with a log. Places that are not known are
+// -1, Line 0.
+type Finding struct {
+	Code       outcrop.Code
+	Severity   Severity
+	Seq        outcrop.Seq
+	Line       int   // 1 is the header line
+	Offset     int64 // bytes in the file; zstd: where the frame starts
+	TextOffset int64 // zstd: bytes in the text; -1 for a plain file, where it would be Offset
+	Message    string
+	Hint       string
+}
+
+// AppendJSON appends the finding as the command line prints it. Members that
+// are not known are left out.
+func (f Finding) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = jsonwire.AppendStringMember(dst, "code", string(f.Code))
+	dst = jsonwire.AppendStringMember(dst, "severity", string(f.Severity))
+	if f.Seq >= 0 {
+		dst = jsonwire.AppendIntMember(dst, "seq", int64(f.Seq))
+	}
+	if f.Line > 0 {
+		dst = jsonwire.AppendIntMember(dst, "line", int64(f.Line))
+	}
+	if f.Offset >= 0 {
+		dst = jsonwire.AppendIntMember(dst, "offset", f.Offset)
+	}
+	if f.TextOffset >= 0 {
+		dst = jsonwire.AppendIntMember(dst, "textOffset", f.TextOffset)
+	}
+	dst = jsonwire.AppendStringMember(dst, "message", f.Message)
+	dst = jsonwire.AppendStringMember(dst, "hint", f.Hint)
+	return append(dst, '}')
+}
+
+// MarshalJSON implements json.Marshaler.
+func (f Finding) MarshalJSON() ([]byte, error) { return f.AppendJSON(nil), nil }
+
+// Summary is the answer as a whole.
+type Summary struct {
+	Target     string
+	OK         bool
+	Format     string // "dsh-v0"; "dsh-vN" for a later one that is not read; "" when the file holds no session
+	Encoding   wire.Encoding
+	Events     int         // as stored, those saved from a torn frame included
+	LastSeq    outcrop.Seq // -1 without events
+	Surface    int         // nodes
+	Generation int
+	Turns      int // turns that were begun
+	OpenTurn   bool
+	// TruncatedAt is the byte where the next append cuts a torn tail, nil
+	// without one.
+	TruncatedAt *int64
+	DSH         Verdict
+	DSHClass    string // class of dsh's refusal, else ""
+	Errors      int
+	Warnings    int
+
+	// Err is set when the file holds no session, or one of a format that is
+	// not read (then errors.Is(Err, outcrop.ErrUnsupported)), or when reading
+	// failed or was cancelled.
+	Err error
+}
+
+// AppendJSON appends the summary as the command line prints it.
+func (s Summary) AppendJSON(dst []byte) []byte {
+	text := func(name, v string) {
+		if v == "" {
+			dst = jsonwire.AppendRawMember(dst, name, []byte("null"))
+			return
+		}
+		dst = jsonwire.AppendStringMember(dst, name, v)
+	}
+	yes := func(name string, v bool) {
+		word := "false"
+		if v {
+			word = "true"
+		}
+		dst = jsonwire.AppendRawMember(dst, name, []byte(word))
+	}
+	dst = append(dst, '{')
+	dst = jsonwire.AppendStringMember(dst, "target", s.Target)
+	yes("ok", s.OK)
+	text("format", s.Format)
+	text("encoding", string(s.Encoding))
+	dst = jsonwire.AppendIntMember(dst, "events", int64(s.Events))
+	dst = jsonwire.AppendIntMember(dst, "lastSeq", int64(s.LastSeq))
+	dst = jsonwire.AppendIntMember(dst, "surface", int64(s.Surface))
+	dst = jsonwire.AppendIntMember(dst, "generation", int64(s.Generation))
+	dst = jsonwire.AppendIntMember(dst, "turns", int64(s.Turns))
+	yes("openTurn", s.OpenTurn)
+	if s.TruncatedAt == nil {
+		dst = jsonwire.AppendRawMember(dst, "truncatedAt", []byte("null"))
+	} else {
+		dst = jsonwire.AppendIntMember(dst, "truncatedAt", *s.TruncatedAt)
+	}
+	text("dsh", string(s.DSH))
+	text("dshClass", s.DSHClass)
+	dst = jsonwire.AppendIntMember(dst, "errors", int64(s.Errors))
+	dst = jsonwire.AppendIntMember(dst, "warnings", int64(s.Warnings))
+	return append(dst, '}')
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s Summary) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil), nil }
+
+// Verify checks a log file. The findings come while the file is read, in its
+// order for the most part; the summary holds once they have been ranged over,
+// once and to their end. Nothing is written anywhere.
+func Verify(ctx context.Context, t Target, o Options) (iter.Seq[Finding], *Summary) {
+	s := &Summary{Target: t.Name, Encoding: t.Encoding, LastSeq: -1}
+	return func(yield func(Finding) bool) {
+		v := verifier{ctx: ctx, target: t, opts: o, sum: s, yield: yield}
+		v.run()
+	}, s
+}
