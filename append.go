@@ -1,6 +1,7 @@
 package outcrop
 
 import (
+	"bytes"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -268,10 +269,8 @@ func (s *Session) prepare(c *Candidate, ev *Event, info *msgInfo, seq Seq) *Erro
 		if err := jsonwire.Strict(data); err != nil {
 			return refuse(notJSON(data), seq, "data cannot be written: "+err.Error())
 		}
-		for _, ch := range data {
-			if ch == '\n' || ch == '\r' {
-				return refuse("NOT_JSON", seq, "data has a line break outside its strings")
-			}
+		if bytes.IndexByte(data, '\n') >= 0 || bytes.IndexByte(data, '\r') >= 0 {
+			return refuse("NOT_JSON", seq, "data has a line break outside its strings")
 		}
 	}
 	if err := cleanSources(&ev.Sources, seq); err != nil {

@@ -32,29 +32,28 @@ func (s *Session) Messages() []*Message {
 // derive brings the messages up to date. The caller holds mu.
 func (s *Session) derive() []*Message {
 	f := &s.surface
-	if f.list != nil && len(f.messages) == len(f.nodes) {
-		return f.list[:len(f.list):len(f.list)]
-	}
-	if f.list == nil {
+	if f.open == 1 {
+		f.messages[f.openAt] = s.message(f.nodes[f.openAt])
+	} else if f.open > 1 {
 		for i, m := range f.messages {
 			if m == pending {
 				f.messages[i] = s.message(f.nodes[i])
 			}
 		}
-		f.list = make([]*Message, 0, len(f.nodes)+len(f.nodes)/8+16)
-		if f.nils == 0 {
-			f.list = append(f.list, f.messages...)
-		} else {
-			for _, m := range f.messages {
-				if m != nil {
-					f.list = append(f.list, m)
-				}
-			}
-		}
 	}
-	for _, seq := range f.nodes[len(f.messages):] {
-		m := s.message(seq)
-		f.messages = append(f.messages, m)
+	f.open = 0
+	before := len(f.messages)
+	for _, seq := range f.nodes[before:] {
+		f.messages = append(f.messages, s.message(seq))
+	}
+	if f.nils == 0 {
+		return f.messages[:len(f.messages):len(f.messages)]
+	}
+	if f.list == nil {
+		f.list = make([]*Message, 0, len(f.nodes)+16)
+		before = 0
+	}
+	for _, m := range f.messages[before:] {
 		if m != nil {
 			f.list = append(f.list, m)
 		}

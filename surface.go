@@ -11,12 +11,14 @@ type surface struct {
 
 	// messages[i] belongs to nodes[i]: nil for a node that derives to nothing,
 	// pending where a replace left a place to fill. It is filled from the head
-	// and may be shorter than nodes. list is what callers get: messages without
-	// the nils; nil when it must be built anew.
+	// and may be shorter than nodes. Without nils it is what callers get, so a
+	// replace splices into a copy; with nils they get list, which has none.
 	messages []*Message
-	list     []*Message
-	nils     int       // among messages
-	slab     []Message // room for the next messages
+	list     []*Message // nil when it must be built anew
+	nils     int        // among messages
+	open     int        // places to fill
+	openAt   int        // where, when there is one
+	slab     []Message  // room for the next messages
 }
 
 // apply commits a plan.
@@ -47,19 +49,27 @@ func (s *surface) spliceMessages(pl plan) {
 	if pl.at >= len(s.messages) {
 		return
 	}
-	end := pl.at + pl.n
-	for _, m := range s.messages[pl.at:min(end, len(s.messages))] {
-		if m == nil {
+	end := min(pl.at+pl.n, len(s.messages))
+	for _, m := range s.messages[pl.at:end] {
+		switch m {
+		case nil:
 			s.nils--
+		case pending:
+			s.open--
 		}
 	}
-	if end > len(s.messages) {
-		s.messages = s.messages[:pl.at]
-	} else {
-		s.messages[pl.at] = pending
-		s.messages = slices.Delete(s.messages, pl.at+1, end)
-	}
 	s.list = nil
+	if pl.at+pl.n > len(s.messages) {
+		s.messages = s.messages[:pl.at:pl.at]
+		return
+	}
+	old := s.messages
+	s.messages = make([]*Message, 0, len(old)-pl.n+1+len(old)/16)
+	s.messages = append(s.messages, old[:pl.at]...)
+	s.messages = append(s.messages, pending)
+	s.messages = append(s.messages, old[end:]...)
+	s.open++
+	s.openAt = pl.at
 }
 
 // pending marks the place of a message that is not derived yet.

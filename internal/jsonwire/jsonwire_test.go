@@ -34,6 +34,9 @@ func FuzzValidAgreesWithTheLibrary(f *testing.F) {
 		if (err == nil) != library(b) {
 			t.Fatalf("Valid(%q) = %v, the library says %v", b, err, library(b))
 		}
+		if Strict(b) == nil && err != nil {
+			t.Fatalf("Strict accepts %q: %v", b, err)
+		}
 		if err != nil {
 			return
 		}
@@ -50,7 +53,6 @@ func FuzzValidAgreesWithTheLibrary(f *testing.F) {
 				t.Fatalf("%q decodes to %q, which is written as %q", b, s, back)
 			}
 		}
-		_ = Strict(b)
 		_ = Lossless(b)
 	})
 }

@@ -1,6 +1,7 @@
 package jsonwire
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
@@ -14,15 +15,17 @@ const MaxWriteDepth = 1_000
 // escapes), at most MaxWriteDepth deep, and every number must survive a
 // JavaScript reader, so no -0 and nothing beyond the range of a double.
 func Strict(b []byte) error {
-	if err := Valid(b); err != nil {
-		return err
-	}
 	if !utf8.Valid(b) {
 		return fmt.Errorf("invalid UTF-8")
 	}
-	end, err := strictValue(b, 0, 0)
-	_ = end
-	return err
+	end, err := strictValue(b, Space(b, 0), 0)
+	if err != nil {
+		return err
+	}
+	if end = Space(b, end); end != len(b) {
+		return syntax(end, "trailing bytes after the value")
+	}
+	return nil
 }
 
 // Lossless says why a text would not survive a JavaScript reader unchanged:
@@ -77,36 +80,71 @@ func clip(b []byte) string {
 	return string(b)
 }
 
+// strictValue checks the value at i, where no white space stands, and returns
+// the offset behind it.
 func strictValue(b []byte, i, depth int) (int, error) {
-	i = Space(b, i)
-	switch c := b[i]; {
-	case c == '"':
-		return skipString(b, i), nil
-	case c == '{':
+	if i >= len(b) {
+		return i, syntax(i, "value missing")
+	}
+	switch c := b[i]; c {
+	case '"':
+		return String(b, i)
+	case '{':
 		if depth >= MaxWriteDepth {
 			return i, fmt.Errorf("at byte %d: %w", i, ErrDepth)
 		}
 		return strictObject(b, i, depth)
-	case c == '[':
+	case '[':
 		if depth >= MaxWriteDepth {
 			return i, fmt.Errorf("at byte %d: %w", i, ErrDepth)
 		}
-		i = Space(b, i+1)
-		for b[i] != ']' {
-			var err error
-			if i, err = strictValue(b, i, depth+1); err != nil {
-				return i, err
-			}
-			if i = Space(b, i); b[i] == ',' {
-				i = Space(b, i+1)
-			}
-		}
-		return i + 1, nil
-	case c == '-' || c >= '0' && c <= '9':
-		j := Skip(b, i)
-		return j, losslessNumber(b[i:j], i)
+		return strictArray(b, i, depth)
+	case 't':
+		return literal(b, i, "true")
+	case 'f':
+		return literal(b, i, "false")
+	case 'n':
+		return literal(b, i, "null")
 	default:
-		return Skip(b, i), nil
+		if c != '-' && (c < '0' || c > '9') {
+			return i, syntax(i, "a value cannot start with "+quoteByte(c))
+		}
+		end, err := number(b, i)
+		if err == nil {
+			err = losslessNumber(b[i:end], i)
+		}
+		return end, err
+	}
+}
+
+// next skips white space from i on.
+func next(b []byte, i int) int {
+	if i < len(b) && b[i] <= ' ' {
+		return Space(b, i)
+	}
+	return i
+}
+
+func strictArray(b []byte, i, depth int) (int, error) {
+	i = next(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		end, err := strictValue(b, i, depth+1)
+		if err != nil {
+			return end, err
+		}
+		switch i = next(b, end); {
+		case i >= len(b):
+			return i, syntax(i, "text ends inside a value")
+		case b[i] == ',':
+			i = next(b, i+1)
+		case b[i] == ']':
+			return i + 1, nil
+		default:
+			return i, syntax(i, "expected , or ] but found "+quoteByte(b[i]))
+		}
 	}
 }
 
@@ -114,8 +152,15 @@ func strictObject(b []byte, i, depth int) (int, error) {
 	var room [12][]byte
 	names := room[:0]
 	var seen map[string]bool // used once an object has many members
-	i = Space(b, i+1)
-	for b[i] != '}' {
+	i = next(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		behind, err := name(b, i)
+		if err != nil {
+			return i, err
+		}
 		end := skipString(b, i)
 		key := b[i+1 : end-1]
 		if seen == nil && len(names) == cap(room[:]) {
@@ -138,28 +183,22 @@ func strictObject(b []byte, i, depth int) (int, error) {
 			}
 			names = append(names, key)
 		}
-		i = Space(b, end) + 1 // the colon
-		var err error
-		if i, err = strictValue(b, i, depth+1); err != nil {
-			return i, err
+		if end, err = strictValue(b, next(b, behind), depth+1); err != nil {
+			return end, err
 		}
-		if i = Space(b, i); b[i] == ',' {
-			i = Space(b, i+1)
+		switch i = next(b, end); {
+		case i >= len(b):
+			return i, syntax(i, "text ends inside a value")
+		case b[i] == ',':
+			i = next(b, i+1)
+		case b[i] == '}':
+			return i + 1, nil
+		default:
+			return i, syntax(i, "expected , or } but found "+quoteByte(b[i]))
 		}
 	}
-	return i + 1, nil
 }
 
 func hasEscape(a, b []byte) bool {
-	for _, c := range a {
-		if c == '\\' {
-			return true
-		}
-	}
-	for _, c := range b {
-		if c == '\\' {
-			return true
-		}
-	}
-	return false
+	return bytes.IndexByte(a, '\\') >= 0 || bytes.IndexByte(b, '\\') >= 0
 }
