@@ -253,7 +253,7 @@ func (s *Session) prepare(c *Candidate, ev *Event, info *msgInfo, seq Seq) *Erro
 	dataAt := len(b)
 	if c.payload != nil {
 		if m, ok := c.payload.(needsID); ok {
-			b = m.appendWithID(b, s.newID)
+			b = m.appendWithID(b, func() string { return s.newID(seq) })
 		} else {
 			b = c.payload.appendData(b)
 		}
@@ -323,11 +323,11 @@ type needsID interface {
 	appendWithID(dst []byte, newID func() string) []byte
 }
 
-func (s *Session) newID() string {
+func (s *Session) newID(seq Seq) string {
 	if s.opts.NewID != nil {
 		return s.opts.NewID()
 	}
-	return "m-" + itoa(int64(s.log.len))
+	return "m-" + itoa(int64(seq))
 }
 
 // commit adds a judged event. The caller holds mu.

@@ -185,6 +185,9 @@ func keySource(from string) string {
 // Name implements llm.Provider.
 func (p *Provider) Name() string { return p.opts.Name }
 
+// Encoder names the way in which Stream encodes bodies.
+func (p *Provider) Encoder() string { return Encoder }
+
 // Stream implements llm.Provider. A request that llm.Check refuses is not sent.
 func (p *Provider) Stream(ctx context.Context, req llm.Request) iter.Seq2[message.Chunk, error] {
 	return func(yield func(message.Chunk, error) bool) {
