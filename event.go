@@ -266,3 +266,14 @@ func (e Event) Upgraded(t Type, data json.RawMessage) Event {
 	e.state &^= inLine
 	return e
 }
+
+// Current returns an event that is seen through an upgrade in the present
+// shape alone, without the line it came with; another event as it is. A copy
+// under another session id holds this: what an old shape leaves out is filled
+// in from the id.
+func (e Event) Current() Event {
+	if e.line != nil && e.state&inLine == 0 {
+		e.line = nil
+	}
+	return e
+}

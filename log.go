@@ -253,8 +253,14 @@ func (r *Run) cutHead(n int) {
 
 // cutTail keeps the run's first n events.
 func (r *Run) cutTail(n int) {
+	r.part = r.part || n < r.Len
 	r.Len = n
-	r.part = true
+}
+
+// Head is the run of the first n events of r, n from 1 to Len.
+func (r Run) Head(n int) Run {
+	r.cutTail(n)
+	return r
 }
 
 // prefix is the view of the first n events.

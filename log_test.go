@@ -3,6 +3,7 @@ package outcrop
 import (
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,31 @@ func TestASeedCopiesACutRow(t *testing.T) {
 	}
 }
 
+func TestASeedHoldsOldShapesInTheirPresentForm(t *testing.T) {
+	old := []byte(`{"type":"turn/start","seq":0,"time":1,"data":{"turn":1,"trigger":{"kind":"retry"}}}`)
+	ev, err := DecodeEvent(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev = ev.Upgraded(TypeTurnStart, []byte(`{"turn":1}`))
+	one := func(yield func(Record, error) bool) { yield(Record{Event: ev}, nil) }
+	read, err := Inspect(NewHeader("s1", 1, ""), one, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := read.Log().At(0)
+	if string(got.Line()) != string(old) || string(got.Data) != `{"turn":1}` || string(got.Clone().Data) != `{"turn":1}` {
+		t.Errorf("read as %s, seen as %s", got.Line(), got.Data)
+	}
+	child, err := Seed(NewHeader("s2", 1, ""), read.Log(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(child.Log().At(0).Line()); got != `{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}` {
+		t.Errorf("seeded as %s", got)
+	}
+}
+
 func TestALogViewDoesNotGrow(t *testing.T) {
 	s, _ := New(NewHeader("s1", 1, ""), Options{})
 	var views []Log
@@ -160,6 +186,12 @@ func FuzzDecodeEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if IsRow(line) {
 			r, err := DecodeRun(line)
+			if scanned, ok := scanRow(line); ok {
+				parsed, err := parseRow(line)
+				if err != nil || !reflect.DeepEqual(scanned, parsed) {
+					t.Fatalf("%s is scanned as %+v and parsed as %+v, %v", line, scanned, parsed, err)
+				}
+			}
 			if err != nil {
 				return
 			}

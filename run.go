@@ -64,6 +64,14 @@ func rowKind(tok []byte) byte {
 // afterwards, and checks its shape in full. A line that is no JSON gives a
 // syntax error, a bad row one of the ROW_ codes.
 func DecodeRun(line []byte) (Run, error) {
+	if r, ok := scanRow(line); ok {
+		return r, nil
+	}
+	return parseRow(line)
+}
+
+// parseRow reads a row in any spelling.
+func parseRow(line []byte) (Run, error) {
 	r := Run{line: line[:len(line):len(line)]}
 	if end, err := jsonwire.Value(line, 0); err != nil {
 		return r, err

@@ -1,6 +1,7 @@
 package outcrop
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -208,6 +209,9 @@ func (s *Session) load(r Record, from origin) error {
 		return nil
 	}
 	ev := r.Event
+	if from == fromSeed {
+		ev = ev.Current()
+	}
 	if ev.state&textValid == 0 || ev.line == nil || from == fromSeed {
 		if err := s.own(&ev); err != nil {
 			return err
@@ -251,6 +255,9 @@ func (s *Session) own(ev *Event) error {
 	if ev.state&textValid == 0 {
 		if err := jsonwire.Strict(ev.Data); err != nil {
 			return refuse("NOT_JSON", s.log.len, "data cannot be written: "+err.Error())
+		}
+		if bytes.IndexByte(ev.Data, '\n') >= 0 || bytes.IndexByte(ev.Data, '\r') >= 0 {
+			ev.Data = jsonwire.Compact(ev.Data)
 		}
 		if err := cleanSources(&ev.Sources, s.log.len); err != nil {
 			return err
