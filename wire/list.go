@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/outcrop-dev/outcrop"
 )
@@ -20,9 +21,10 @@ const (
 // Last is what the end of a log shows without reading the rest. It is a view
 // for listings: damage further up is not seen.
 type Last struct {
-	Known bool        // a record was found; Seq and Time count
-	Seq   outcrop.Seq // of the last event, so Seq+1 is the number of events; -1 when there is none
-	Time  int64       // of the last event, Unix milliseconds
+	Known bool         // a record was found; Seq and Time count
+	Seq   outcrop.Seq  // of the last event, so Seq+1 is the number of events; -1 when there is none
+	Type  outcrop.Type // of the last event
+	Time  int64        // of the last event, Unix milliseconds
 	Turn  TurnState
 	Torn  bool // the file seems to end in a torn tail
 }
@@ -31,20 +33,28 @@ type Last struct {
 // looks at.
 const tailBytes = 64 << 10
 
+// tails holds the memory that LastEvents works in: a listing asks thousands of
+// times, and nothing of it is kept.
+var tails = sync.Pool{New: func() any { return &tailRoom{file: make([]byte, tailBytes)} }}
+
+type tailRoom struct{ file, frame []byte }
+
 // LastEvents reads at most the last 64 KiB of a log file. It trusts only lines
 // that decode and, in a Zstd file, frames that pass their checksum; when there
 // are none in that part, Known is false. The error is one of reading.
 func LastEvents(r io.ReaderAt, size int64, enc Encoding) (Last, error) {
 	none := Last{Seq: -1}
-	for _, n := range [...]int64{4 << 10, tailBytes} {
+	room := tails.Get().(*tailRoom)
+	defer tails.Put(room)
+	for _, n := range [...]int64{4 << 10, 16 << 10, tailBytes} {
 		n = min(n, size)
-		b := make([]byte, n)
+		b := room.file[:n]
 		if m, err := readFull(r, b, size-n); err != nil && int64(m) < n {
 			return none, err
 		}
 		var last Last
 		if enc == Zstd {
-			last = lastFrames(b, n == size)
+			last = lastFrames(b, n == size, &room.frame)
 		} else {
 			last = lastLines(b, n == size)
 		}
@@ -86,7 +96,7 @@ func lastLines(text []byte, whole bool) Last {
 			last = Last{Seq: -1, Torn: true}
 		}
 		if !last.Known {
-			last.Known, last.Seq, last.Time = true, d.rec.Last(), d.rec.Time
+			last.Known, last.Seq, last.Type, last.Time = true, d.rec.Last(), d.rec.Type, d.rec.Time
 			if run := d.rec.Run; run != nil {
 				last.Time = run.At(run.Len - 1).Time
 			}
@@ -105,7 +115,7 @@ func lastLines(text []byte, whole bool) Last {
 }
 
 // lastFrames looks for the last frames in b by their magic, from the end.
-func lastFrames(b []byte, whole bool) Last {
+func lastFrames(b []byte, whole bool, room *[]byte) Last {
 	last := Last{Seq: -1, Torn: true}
 	var text []byte
 	next := -1       // where the frame behind starts
@@ -126,12 +136,13 @@ func lastFrames(b []byte, whole bool) Last {
 		if f.bound > 4<<20 { // a frame that a listing does not open
 			break
 		}
-		part, bad := decodeFrame(make([]byte, 0, f.bound), b[f.off:f.end], f)
+		part, bad := decodeFrame(slices.Grow((*room)[:0], int(f.bound)), b[f.off:f.end], f)
 		if bad != nil {
 			continue
 		}
+		*room = part
 		torn := next < 0 && int(f.end) != len(b) || next >= 0 && last.Torn
-		text = append(part, text...)
+		text = slices.Concat(part, text)
 		next = at
 		first := whole && at == 0
 		last = lastLines(text, first)

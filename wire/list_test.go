@@ -59,7 +59,7 @@ func TestTheEndOfEachRealLogIsListedAsItIsRead(t *testing.T) {
 		for e := range all.recs[len(all.recs)-1].Events() {
 			time = e.Time
 		}
-		want := wire.Last{Known: true, Seq: outcrop.Seq(all.LastSeq), Time: time, Turn: turn, Torn: all.tail.Torn}
+		want := wire.Last{Known: true, Seq: outcrop.Seq(all.LastSeq), Type: all.recs[len(all.recs)-1].Type, Time: time, Turn: turn, Torn: all.tail.Torn}
 		if last != want {
 			t.Errorf("%s: %+v, want %+v", rel, last, want)
 		}
@@ -77,12 +77,12 @@ func TestTheEndOfALogIsListed(t *testing.T) {
 		want  wire.Last
 	}{
 		{"only a header", nil, 0, wire.Last{Known: true, Seq: -1, Turn: wire.TurnClosed}},
-		{"a row", []string{turnStart(0, 1), row}, 0, wire.Last{Known: true, Seq: 3, Time: 202, Turn: wire.TurnOpen}},
-		{"a bad last line", []string{turnStart(0, 1), turnEnd(1, 1), "{bad"}, 0, wire.Last{Known: true, Seq: 1, Time: 101, Turn: wire.TurnClosed, Torn: true}},
-		{"a good line behind a bad one", []string{turnStart(0, 1), "{bad", `{"type":"step/end","seq":1,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 0, Time: 100, Turn: wire.TurnOpen, Torn: true}},
-		{"a gap", []string{turnStart(0, 1), `{"type":"step/end","seq":5,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 0, Time: 100, Turn: wire.TurnOpen, Torn: true}},
-		{"blank lines", []string{turnStart(0, 1), turnEnd(1, 1), "", " "}, 0, wire.Last{Known: true, Seq: 1, Time: 101, Turn: wire.TurnClosed}},
-		{"a long line before the end", []string{turnStart(0, 1), big, end}, 0, wire.Last{Known: true, Seq: 2, Time: 8, Turn: wire.TurnClosed}},
+		{"a row", []string{turnStart(0, 1), row}, 0, wire.Last{Known: true, Seq: 3, Type: outcrop.TypeAssistantChunk, Time: 202, Turn: wire.TurnOpen}},
+		{"a bad last line", []string{turnStart(0, 1), turnEnd(1, 1), "{bad"}, 0, wire.Last{Known: true, Seq: 1, Type: outcrop.TypeTurnEnd, Time: 101, Turn: wire.TurnClosed, Torn: true}},
+		{"a good line behind a bad one", []string{turnStart(0, 1), "{bad", `{"type":"step/end","seq":1,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 0, Type: outcrop.TypeTurnStart, Time: 100, Turn: wire.TurnOpen, Torn: true}},
+		{"a gap", []string{turnStart(0, 1), `{"type":"step/end","seq":5,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 0, Type: outcrop.TypeTurnStart, Time: 100, Turn: wire.TurnOpen, Torn: true}},
+		{"blank lines", []string{turnStart(0, 1), turnEnd(1, 1), "", " "}, 0, wire.Last{Known: true, Seq: 1, Type: outcrop.TypeTurnEnd, Time: 101, Turn: wire.TurnClosed}},
+		{"a long line before the end", []string{turnStart(0, 1), big, end}, 0, wire.Last{Known: true, Seq: 2, Type: outcrop.TypeTurnEnd, Time: 8, Turn: wire.TurnClosed}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := headerLine + "\n"
@@ -135,7 +135,7 @@ func TestTheEndOfALargeLogIsListed(t *testing.T) {
 		for batch := range slices.Chunk(recs, 300) {
 			file, _ = e.Batch(file, slices.Values(batch))
 		}
-		want := wire.Last{Known: true, Seq: lastRec.Seq, Time: lastRec.Time, Turn: wire.TurnClosed}
+		want := wire.Last{Known: true, Seq: lastRec.Seq, Type: lastRec.Type, Time: lastRec.Time, Turn: wire.TurnClosed}
 		if got := lastOf(t, file, enc); got != want {
 			t.Errorf("%s: %+v, want %+v", enc, got, want)
 		}

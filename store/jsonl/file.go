@@ -1,0 +1,211 @@
+package jsonl
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/wire"
+)
+
+// FileStore is one log file outside a root: a store that holds one session. Its
+// folder may belong to somebody else, so that its lock and torn tails carry the
+// file's name.
+type FileStore struct {
+	path string
+	enc  wire.Encoding
+	opt  Options
+	m    medium
+}
+
+var _ store.Store = (*FileStore)(nil)
+
+// File is the store of one log file, whose ending says its encoding. The file
+// need not exist; Create and Put make it.
+func File(path string, o Options) (*FileStore, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	enc, ok := wire.EncodingOf(abs)
+	if !ok {
+		return nil, &outcrop.Error{Op: "open", Path: abs, Code: "FILE_KIND", Seq: -1, Offset: -1, Err: outcrop.ErrUnsupported,
+			Msg: "the ending says nothing about how the log is stored", Hint: "a log file ends in .jsonl or .jsonl.zstd"}
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	return &FileStore{path: abs, enc: enc, opt: o, m: realMedium}, nil
+}
+
+// OpenFile continues the session of one log file.
+func OpenFile(ctx context.Context, path string, o Options, lo store.Options) (*store.Live, error) {
+	s, err := File(path, o)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := s.Acquire(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return store.Take(ctx, lease, lo)
+}
+
+// ReadFile opens one log file for reading.
+func ReadFile(path string) (*Log, error) {
+	s, err := File(path, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return openLog(s.path, s.enc)
+}
+
+// Address is the path.
+func (s *FileStore) Address() string { return s.path }
+
+// ID is the id that the file's header names.
+func (s *FileStore) ID() (string, error) {
+	l, err := openLog(s.path, s.enc)
+	if err != nil {
+		return "", err
+	}
+	return l.Header().ID, l.Close()
+}
+
+// Close does nothing: the store holds nothing open.
+func (s *FileStore) Close() error { return nil }
+
+// Create is store.Store's.
+func (s *FileStore) Create(ctx context.Context, h outcrop.Header) (store.Lease, error) {
+	l, err := s.newLease(h)
+	if err != nil {
+		return nil, err
+	}
+	return l, ctx.Err()
+}
+
+func (s *FileStore) newLease(h outcrop.Header) (*lease, error) {
+	l := s.lease()
+	l.header = h
+	switch _, err := os.Lstat(s.path); {
+	case err == nil:
+		return nil, l.exists()
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, pathProblem("create", s.path, err)
+	}
+	return l, nil
+}
+
+func (s *FileStore) lease() *lease {
+	return &lease{m: s.m, opt: s.opt, path: s.path, lockPath: s.path + ".lock", enc: s.enc}
+}
+
+// Acquire is store.Store's. An empty id stands for the session in the file.
+func (s *FileStore) Acquire(ctx context.Context, id string) (store.Lease, error) {
+	// Without a log there is nothing to lock.
+	in, err := openLog(s.path, s.enc)
+	if err != nil {
+		return nil, s.absent(id, err)
+	}
+	h := in.Header()
+	name := h.ID
+	if err := in.Close(); err != nil {
+		return nil, err
+	}
+	if id != "" && id != name {
+		return nil, s.other(id, name)
+	}
+	if later := s.laterGeneration(); later != "" {
+		f := folder{dir: s.path, state: folderNewer, reason: later + " beside it is a newer generation of the log"}
+		return nil, f.problem("open", name)
+	}
+	l := s.lease()
+	if dir, ok := s.inRoot(h); ok {
+		l.lockPath, l.root = lockIn(filepath.Dir(s.path)), dir
+	}
+	if err := l.take(ctx); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// inRoot reports whether the file lies where a root has the log of this
+// session, and in which root. Then it is locked as the root locks it: there is
+// one lock for one log, whatever way leads to it.
+func (s *FileStore) inRoot(h outcrop.Header) (root string, ok bool) {
+	project := filepath.Dir(filepath.Dir(s.path))
+	place := Store{root: filepath.Dir(project)}
+	want, err := place.pathFor(h, s.enc)
+	return place.root, err == nil && want == s.path
+}
+
+// laterGeneration names a newer generation beside a file that has the name of a
+// log in a root.
+func (s *FileStore) laterGeneration() string {
+	if filepath.Base(s.path) != logName(s.enc) {
+		return ""
+	}
+	f, _, err := lookIn(filepath.Dir(s.path))
+	if err != nil {
+		return ""
+	}
+	return f.newer
+}
+
+// Read is store.Store's; the value is a *Log. An empty id stands for the
+// session in the file.
+func (s *FileStore) Read(_ context.Context, id string) (store.Stored, error) {
+	in, err := openLog(s.path, s.enc)
+	if err != nil {
+		return nil, s.absent(id, err)
+	}
+	if name := in.Header().ID; id != "" && id != name {
+		return nil, errors.Join(s.other(id, name), in.Close())
+	}
+	return in, nil
+}
+
+// absent makes a missing file a missing session.
+func (s *FileStore) absent(id string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return &outcrop.Error{Op: "find", Session: id, Path: s.path, Code: outcrop.CodeSessionNotFound, Seq: -1, Offset: -1,
+		Err: errors.Join(outcrop.ErrNotFound, err), Msg: "there is no such file"}
+}
+
+func (s *FileStore) other(id, name string) error {
+	return &outcrop.Error{Op: "find", Session: id, Path: s.path, Code: outcrop.CodeSessionNotFound, Seq: -1, Offset: -1,
+		Err: outcrop.ErrNotFound, Msg: fmt.Sprintf("the file holds session %q, not %q", name, id)}
+}
+
+// Put is store.Store's.
+func (s *FileStore) Put(ctx context.Context, h outcrop.Header, recs iter.Seq2[outcrop.Record, error]) error {
+	l, err := s.newLease(h)
+	if err != nil {
+		return err
+	}
+	return l.put(ctx, recs)
+}
+
+// List is store.Store's: one entry, or none when there is no file.
+func (s *FileStore) List(ctx context.Context, o store.ListOptions) ([]store.Info, error) {
+	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	lk := newLooker(o)
+	in := lk.file(s.path, s.enc)
+	lock := s.path + ".lock"
+	if _, ok := s.inRoot(in.Header); ok {
+		lock = lockIn(filepath.Dir(s.path))
+	}
+	lk.locked(&in, lock)
+	return []store.Info{in}, ctx.Err()
+}

@@ -1,0 +1,267 @@
+package jsonl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/wire"
+)
+
+// newLog is a log that is being written and that nobody can see yet. Either
+// show or drop ends it.
+type newLog struct {
+	l    *lease
+	temp *os.File
+	made []string // folders
+	lock *lock
+	size int64
+}
+
+// begin makes the folders, takes the lock and opens the temporary file.
+func (l *lease) begin() (n *newLog, err error) {
+	if l.free != nil {
+		if err := l.free(); err != nil {
+			return nil, err
+		}
+	}
+	n = &newLog{l: l}
+	defer func() {
+		if err != nil {
+			n.drop()
+		}
+	}()
+	dir := filepath.Dir(l.path)
+	if n.made, err = makeFolders(dir); err != nil {
+		p := pathProblem("create", dir, err).(*outcrop.Error)
+		if isNameError(err) {
+			p.Hint = "choose a shorter session id"
+		}
+		return n, p
+	}
+	if n.lock, err = takeLock(l.lockPath, &l.opt); err != nil {
+		return n, l.problem("create", err)
+	}
+	if _, err := os.Lstat(l.path); err == nil {
+		return n, l.exists()
+	}
+	if n.temp, err = createTemp(l.path, l.opt.Rand); err != nil {
+		return n, pathProblem("create", l.path, err)
+	}
+	return n, nil
+}
+
+func (l *lease) exists() error {
+	return &outcrop.Error{Op: "create", Session: l.header.ID, Path: l.path, Code: outcrop.CodeSessionExists, Seq: -1, Offset: -1,
+		Err: store.ErrExists, Hint: "open it, or choose another id"}
+}
+
+// Write appends to the temporary file.
+func (n *newLog) Write(b []byte) (int, error) {
+	w, err := n.l.m.write(n.temp, b)
+	if err == nil && w < len(b) {
+		err = fmt.Errorf("%d of %d bytes written", w, len(b))
+	}
+	n.size += int64(w)
+	if err != nil {
+		return w, pathProblem("create", n.temp.Name(), err)
+	}
+	return w, nil
+}
+
+// show syncs the log and gives it its name. After it the lease has the lock
+// and the open file.
+func (n *newLog) show() (err error) {
+	l, temp := n.l, n.temp.Name()
+	if err := l.m.sync(n.temp); err != nil {
+		// Nobody sees this file, so another one can be written.
+		return pathProblem("create", temp, err)
+	}
+	if err := n.temp.Close(); err != nil {
+		return pathProblem("create", temp, err)
+	}
+	if err := l.m.publishAs(temp, l.path); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return l.exists()
+		}
+		return pathProblem("create", l.path, err)
+	}
+	n.temp = nil
+	l.lock, n.lock = n.lock, nil
+	l.size = n.size
+	if l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+		l.id, err = l.file.Stat()
+	}
+	if err != nil {
+		// It is there, complete; who opens the session again finds it.
+		l.dead = pathProblem("create", l.path, err)
+		return l.dead
+	}
+	if err := l.m.syncFolders(filepath.Dir(l.path), l.root, n.made); err != nil {
+		return l.unsynced(filepath.Dir(l.path), err)
+	}
+	l.synced = true
+	return nil
+}
+
+// drop removes everything that begin made.
+func (n *newLog) drop() {
+	if n.temp != nil {
+		n.temp.Close()
+		os.Remove(n.temp.Name())
+	}
+	if n.lock != nil {
+		if len(n.made) > 0 && n.made[len(n.made)-1] == filepath.Dir(n.lock.path) {
+			n.lock.remove()
+		} else {
+			n.lock.release()
+		}
+	}
+	removeFolders(n.made)
+}
+
+// publish writes header and first batch of a new session.
+func (l *lease) publish(recs iter.Seq[outcrop.Record]) error {
+	b, err := l.encoder.Batch(l.encoder.Header(l.buf[:0], l.header), recs)
+	if err != nil {
+		return l.problem("create", err)
+	}
+	l.keep(b)
+	n, err := l.begin()
+	if err != nil {
+		return err
+	}
+	if _, err := n.Write(b); err != nil {
+		n.drop()
+		return err
+	}
+	return n.finish()
+}
+
+// finish shows the log, or drops it when that does not succeed.
+func (n *newLog) finish() error {
+	err := n.show()
+	if err != nil && n.temp != nil {
+		n.drop()
+	}
+	return err
+}
+
+// batchBytes is about how much text goes into one frame when a whole log is
+// written at once: enough to be compressed well, and little enough that a
+// listing finds the last frame in the last 64 KiB and decodes it quickly.
+const batchBytes = 64 << 10
+
+// writeBytes is about how much is written at once then.
+const writeBytes = 256 << 10
+
+// put writes a whole log, reads it back, and publishes it when it is the same.
+func (l *lease) put(ctx context.Context, recs iter.Seq2[outcrop.Record, error]) (err error) {
+	l.encoder = wire.NewEncoder(l.enc)
+	n, err := l.begin()
+	if err != nil {
+		return err
+	}
+	shown := false
+	defer func() {
+		if !shown {
+			n.drop()
+		}
+	}()
+	var given store.Digest
+	if err := n.write(ctx, given.Through(recs)); err != nil {
+		return err
+	}
+	if err := n.compare(&given); err != nil {
+		return err
+	}
+	shown = true
+	err = n.finish()
+	return errors.Join(err, l.Close())
+}
+
+// write encodes header and records in batches of moderate size.
+func (n *newLog) write(ctx context.Context, recs iter.Seq2[outcrop.Record, error]) error {
+	l := n.l
+	l.buf = l.encoder.Header(l.buf[:0], l.header)
+	next, stop := iter.Pull2(recs)
+	defer stop()
+	var failed error
+	for more := true; more; {
+		bytes := 0
+		batch := func(yield func(outcrop.Record) bool) {
+			for bytes < batchBytes {
+				r, err, ok := next()
+				if !ok || err != nil {
+					failed, more = err, false
+					return
+				}
+				bytes += recordSize(&r)
+				if !yield(r) {
+					return
+				}
+			}
+		}
+		var err error
+		if l.buf, err = l.encoder.Batch(l.buf, batch); err != nil {
+			return l.problem("create", err)
+		}
+		if failed != nil {
+			return failed
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if len(l.buf) < writeBytes && more {
+			continue
+		}
+		if _, err := n.Write(l.buf); err != nil {
+			return err
+		}
+		l.buf = l.buf[:0]
+	}
+	return nil
+}
+
+func recordSize(r *outcrop.Record) int {
+	if r.Run != nil {
+		return len(r.Run.Line())
+	}
+	return max(len(r.Line()), len(r.Data)+64)
+}
+
+// compare reads the temporary file back.
+func (n *newLog) compare(given *store.Digest) error {
+	l := n.l
+	wrong := func(err error, msg string) error {
+		return &outcrop.Error{Op: "create", Session: l.header.ID, Path: n.temp.Name(), Seq: -1, Offset: -1, Err: err, Msg: msg}
+	}
+	back, err := openLog(n.temp.Name(), l.enc)
+	if err != nil {
+		return err
+	}
+	defer back.Close()
+	if string(back.r.HeaderLine()) != string(l.header.Line()) {
+		return wrong(outcrop.ErrDamaged, "the header read back is not the one written")
+	}
+	var got store.Digest
+	for r, err := range back.Records() {
+		if err != nil {
+			return err
+		}
+		got.Add(r)
+	}
+	if back.Tail().Torn {
+		return wrong(outcrop.ErrDamaged, "the log read back ends in a torn tail")
+	}
+	if got.Len() != given.Len() || got.Sum() != given.Sum() {
+		return wrong(outcrop.ErrDamaged, fmt.Sprintf("%d events read back are not the %d written", got.Len(), given.Len()))
+	}
+	return nil
+}

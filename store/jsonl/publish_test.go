@@ -1,0 +1,293 @@
+package jsonl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/storetest"
+)
+
+func TestPublicationSyncsTheLogThenItsNameThenTheFolders(t *testing.T) {
+	top := t.TempDir()
+	// Two folders above the root are new too.
+	s, err := New(filepath.Join(top, "a", "b", "sessions"), Options{Plain: true, Rand: bytes.NewReader(bytes.Repeat([]byte{0xab}, 6))})
+	must(t, err)
+	var steps []string
+	short := func(path string) string {
+		rel, err := filepath.Rel(top, path)
+		must(t, err)
+		return filepath.ToSlash(rel)
+	}
+	s.m.sync = func(f *os.File) error { steps = append(steps, "sync "+short(f.Name())); return f.Sync() }
+	s.m.link = func(from, to string) error {
+		steps = append(steps, "link "+short(to))
+		return os.Link(from, to)
+	}
+	s.m.syncDir = func(dir string) error { steps = append(steps, "sync "+short(dir)); return syncDir(dir) }
+	session(t, s, "s1", 1)
+	const project = "a/b/sessions/--home-dev-project--"
+	want := []string{
+		"sync " + project + "/s1/session.jsonl.abababababab.tmp",
+		"link " + project + "/s1/session.jsonl",
+		"sync " + project + "/s1", "sync " + project, "sync a/b/sessions", "sync a/b",
+		"sync .", "sync a",
+	}
+	if d := cmp.Diff(want, steps); d != "" {
+		t.Fatalf("steps (-want +got):\n%s", d)
+	}
+	for _, name := range names(t, top) {
+		if strings.HasSuffix(name, ".tmp") {
+			t.Fatalf("%s was left", name)
+		}
+	}
+}
+
+func TestPublicationWithoutHardLinks(t *testing.T) {
+	for _, err := range []error{syscall.EPERM, syscall.ENOTSUP, syscall.ENOSYS} {
+		s := root(t, Options{})
+		s.m.link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: err} }
+		want := session(t, s, "s1", 2)
+		got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
+		must(t, err)
+		if outcrop.LogDigest(got.Log()) != outcrop.LogDigest(want.Log()) {
+			t.Fatal("the stored log differs")
+		}
+	}
+}
+
+func TestARenameNeverTakesTheNameOfAnotherFile(t *testing.T) {
+	for name, rename := range map[string]func(from, to string) error{"by the system": renameNew, "after a look": renameChecked} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+			must(t, os.WriteFile(from, []byte("new"), 0o600))
+			must(t, os.WriteFile(to, []byte("old"), 0o600))
+			if err := rename(from, to); !errors.Is(err, fs.ErrExist) {
+				t.Fatalf("got %v", err)
+			}
+			if b, _ := os.ReadFile(to); string(b) != "old" {
+				t.Fatal("the file was replaced")
+			}
+			must(t, os.Remove(to))
+			must(t, rename(from, to))
+			if b, _ := os.ReadFile(to); string(b) != "new" {
+				t.Fatal("the file was not renamed")
+			}
+		})
+	}
+}
+
+func TestOfManyCreatorsOfOneSessionOneWins(t *testing.T) {
+	s := root(t, Options{})
+	const n = 12
+	var all sync.WaitGroup
+	var winners atomic.Int32
+	lives := make([]*store.Live, n)
+	for i := range n {
+		l, err := store.Create(bg, s, storetest.Header("s1"), store.Options{})
+		must(t, err)
+		must(t, storetest.Turn(l.Session(), 1))
+		lives[i] = l
+	}
+	for _, l := range lives {
+		all.Go(func() {
+			err := l.Flush(bg)
+			switch {
+			case err == nil:
+				winners.Add(1)
+			case !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrLocked):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if winners.Load() != 1 {
+		t.Fatalf("%d of %d creators stored the session", winners.Load(), n)
+	}
+	// Nobody else can open it while the winner has it, also not after the
+	// losers gave up.
+	for _, l := range lives {
+		if l.Err() != nil {
+			l.Close(bg)
+		}
+	}
+	if _, err := store.Open(bg, s, "s1", store.Options{}); !errors.Is(err, store.ErrLocked) {
+		t.Fatalf("opened while it is held: %v", err)
+	}
+	for _, l := range lives {
+		l.Close(bg)
+	}
+	l, err := store.Open(bg, s, "s1", store.Options{})
+	must(t, err)
+	must(t, l.Close(bg))
+	for _, name := range names(t, s.root) {
+		if strings.HasSuffix(name, ".tmp") {
+			t.Errorf("%s was left", name)
+		}
+	}
+}
+
+func TestALeftoverOfADeadWriterIsNoSession(t *testing.T) {
+	s := root(t, Options{})
+	session(t, s, "s1", 1)
+	path := logPath(t, s, "s1")
+	must(t, os.Rename(path, path+".0123456789ab.tmp"))
+	if infos, err := s.List(bg, store.ListOptions{}); err != nil || len(infos) != 0 {
+		t.Fatal(infos, err)
+	}
+	session(t, s, "s1", 2)
+	got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
+	must(t, err)
+	if got.Len() != 30 {
+		t.Fatalf("%d events", got.Len())
+	}
+}
+
+func TestAPutThatFailsLeavesNoFolder(t *testing.T) {
+	s := root(t, Options{})
+	src := root(t, Options{Plain: true})
+	session(t, src, "s1", 2)
+	path := logPath(t, src, "s1")
+	// The source is damaged in its middle.
+	b, err := os.ReadFile(path)
+	must(t, err)
+	i := bytes.Index(b, []byte(`"tool/call"`))
+	b[i] = 'x'
+	must(t, os.WriteFile(path, b, 0o600))
+	if err := store.Copy(bg, s, src, "s1"); !errors.Is(err, outcrop.ErrDamaged) || !strings.Contains(err.Error(), path) {
+		t.Fatalf("got %v", err)
+	}
+	if got := names(t, filepath.Dir(s.root)); len(got) != 0 {
+		t.Fatalf("left %v", got)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	b[i] = '"'
+	must(t, os.WriteFile(path, b, 0o600))
+	if err := store.Copy(ctx, s, src, "s1"); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	if got := names(t, filepath.Dir(s.root)); len(got) != 0 {
+		t.Fatalf("left %v", got)
+	}
+	must(t, store.Copy(bg, s, src, "s1"))
+}
+
+func TestWhatIsReadBackMustBeWhatWasGiven(t *testing.T) {
+	s := root(t, Options{Plain: true})
+	src := root(t, Options{Plain: true})
+	session(t, src, "s1", 2)
+	// The medium loses a byte and says nothing.
+	s.m.write = func(f *os.File, b []byte) (int, error) {
+		c := bytes.Replace(b, []byte("prompt 1"), []byte("prompt 7"), 1)
+		return f.Write(c)
+	}
+	if err := store.Copy(bg, s, src, "s1"); !errors.Is(err, outcrop.ErrDamaged) {
+		t.Fatalf("got %v", err)
+	}
+	if got := names(t, filepath.Dir(s.root)); len(got) != 0 {
+		t.Fatalf("left %v", got)
+	}
+}
+
+func TestAForkOnABorderCopiesBytes(t *testing.T) {
+	both(t, func(t *testing.T, o Options) {
+		s := root(t, o)
+		want := session(t, s, "parent", 5)
+		parent, err := os.ReadFile(logPath(t, s, "parent"))
+		must(t, err)
+		in, err := ReadFile(logPath(t, s, "parent"))
+		must(t, err)
+		head := int(in.Reader().HeaderEnd())
+		must(t, in.Close())
+		// Each turn has 15 events and its own batch.
+		for _, at := range []outcrop.Seq{14, 29, 59, 74, -1} {
+			id := "child" + itoa(int64(at))
+			copied, err := s.PutPrefix(bg, "parent", at,
+				func(p outcrop.Header, n outcrop.Seq) outcrop.Header { return p.Child(id, 1, int64(n)) },
+				func(n outcrop.Seq, last outcrop.Type) []outcrop.Event {
+					if last != outcrop.TypeTurnEnd {
+						t.Errorf("the last event is %s", last)
+					}
+					return nil
+				})
+			if err != nil || !copied {
+				t.Fatalf("at %d: %v, %v", at, copied, err)
+			}
+			child, err := os.ReadFile(logPath(t, s, id))
+			must(t, err)
+			in, err := ReadFile(logPath(t, s, id))
+			must(t, err)
+			body := child[in.Reader().HeaderEnd():]
+			must(t, in.Close())
+			if !bytes.HasPrefix(parent[head:], body) {
+				t.Fatalf("at %d: the bytes are not the parent's", at)
+			}
+			got, _, err := store.Inspect(bg, s, id, outcrop.Options{})
+			must(t, err)
+			if at < 0 {
+				at = outcrop.Seq(want.Len() - 1)
+			}
+			if got.Len() != int(at)+1 {
+				t.Fatalf("at %d: %d events", at, got.Len())
+			}
+		}
+		for _, at := range []outcrop.Seq{0, 20, 75} { // inside a turn, behind the end
+			copied, err := s.PutPrefix(bg, "parent", at,
+				func(p outcrop.Header, n outcrop.Seq) outcrop.Header { return p.Child("x", 1, int64(n)) },
+				func(outcrop.Seq, outcrop.Type) []outcrop.Event { return nil })
+			if err != nil || copied {
+				t.Fatalf("at %d: %v, %v", at, copied, err)
+			}
+			if _, err := s.Read(bg, "x"); !errors.Is(err, outcrop.ErrNotFound) {
+				t.Fatalf("at %d: something was left: %v", at, err)
+			}
+		}
+	})
+}
+
+func TestAForkOfALogWithADamagedEnd(t *testing.T) {
+	s := root(t, Options{Plain: true})
+	session(t, s, "parent", 3)
+	path := logPath(t, s, "parent")
+	b, err := os.ReadFile(path)
+	must(t, err)
+	// Damaged in the third turn, before its end.
+	i := bytes.Index(b, []byte(`"seq":31`))
+	b[i] = 'x'
+	must(t, os.WriteFile(path, b, 0o600))
+	if _, err := store.Open(bg, s, "parent", store.Options{}); !errors.Is(err, outcrop.ErrDamaged) {
+		t.Fatal(err)
+	}
+	if _, err := store.Fork(bg, s, "parent", 44, store.Child{ID: "late", CreatedAt: 1}); err == nil {
+		// A prefix with the damage inside is copied as bytes; it cannot be
+		// opened, and the parent says the same of itself.
+		if _, err := store.Open(bg, s, "late", store.Options{}); !errors.Is(err, outcrop.ErrDamaged) {
+			t.Fatalf("the damaged child was opened: %v", err)
+		}
+	}
+	if _, err := store.ForkAt(bg, s, "parent", 40, store.Child{ID: "inside", CreatedAt: 1}); !errors.Is(err, outcrop.ErrDamaged) {
+		t.Fatalf("behind the damage: %v", err)
+	}
+	must(t, func() error {
+		_, err := store.Fork(bg, s, "parent", 29, store.Child{ID: "rescued", CreatedAt: 1})
+		return err
+	}())
+	l, err := store.Open(bg, s, "rescued", store.Options{})
+	must(t, err)
+	must(t, storetest.Turn(l.Session(), 3))
+	must(t, l.Close(bg))
+}

@@ -1,0 +1,99 @@
+package jsonl
+
+import (
+	"io/fs"
+	"iter"
+	"os"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/wire"
+)
+
+// Log is a log file opened for reading: as many bytes of it as it had then.
+type Log struct {
+	f    *os.File
+	info os.FileInfo
+	path string
+	r    *wire.Reader
+}
+
+// openLog opens a log file and reads its header.
+func openLog(path string, enc wire.Encoding) (*Log, error) {
+	// Opening a pipe would wait for its writer.
+	if fi, err := os.Stat(path); err != nil {
+		return nil, pathProblem("read", path, err)
+	} else if !fi.Mode().IsRegular() {
+		return nil, &outcrop.Error{Op: "read", Path: path, Code: "FILE_KIND", Seq: -1, Offset: -1, Err: outcrop.ErrRefused,
+			Msg: "not a regular file but " + kindOf(fi.Mode()), Hint: "name a log file, " + logName(wire.Plain) + " or " + logName(wire.Zstd)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, pathProblem("read", path, err)
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, pathProblem("read", path, err)
+	}
+	r, err := wire.NewReader(f, fi.Size(), enc)
+	if err != nil {
+		f.Close()
+		return nil, at(path, err)
+	}
+	return &Log{f, fi, path, r}, nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a folder"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// at adds the path to an error about a log file; nil stays nil.
+func at(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := store.Problem("read", "", err, "", "")
+	e.Path = path
+	return e
+}
+
+// Header is the log's header.
+func (l *Log) Header() outcrop.Header { return l.r.Header() }
+
+// Path is the file.
+func (l *Log) Path() string { return l.path }
+
+// Size is how many bytes the file had when it was opened.
+func (l *Log) Size() int64 { return l.info.Size() }
+
+// Reader is the decoder beneath, which also knows places and warnings.
+func (l *Log) Reader() *wire.Reader { return l.r }
+
+// Records is store.Stored's. The errors say the path.
+func (l *Log) Records() iter.Seq2[outcrop.Record, error] {
+	return func(yield func(outcrop.Record, error) bool) {
+		for r, err := range l.r.Records() {
+			if err != nil {
+				err = at(l.path, err)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Tail is store.Stored's.
+func (l *Log) Tail() store.Tail { return tailOf(l.r.Tail(), l.info.Size()) }
+
+// Close closes the file.
+func (l *Log) Close() error { return l.f.Close() }
