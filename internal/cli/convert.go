@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/outcrop-dev/outcrop/store"
+)
+
+func (a *app) newConvertCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "convert TARGET TO",
+		Short: "Copy a session to another store or encoding, checked by digest",
+		Long: `Copies a session as it is to TO: a store (jsonl:DIR, jsonl+plain:DIR, a folder)
+or a log file, whose ending says its encoding (.jsonl or .jsonl.zstd). The copy
+is read back and compared by a digest of all events; nothing is left of one that
+differs. The session that is copied does not change.`,
+		Args: exactly("TARGET", "TO"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.convert(c.Context(), args[0], args[1])
+		},
+	}
+}
+
+func (a *app) convert(ctx context.Context, name, to string) error {
+	t, err := a.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	sd, err := t.read(ctx)
+	if err != nil {
+		return err
+	}
+	id := sd.Header().ID
+	if err := sd.Close(); err != nil {
+		return err
+	}
+	dst, err := a.storeAt(to, "TO")
+	if err != nil {
+		return err
+	}
+	if err := store.Copy(ctx, dst, t.store, id); err != nil {
+		return err
+	}
+	// Copy compared what it wrote with what it read. This is the same from
+	// outside: both logs as anybody reads them.
+	was, tail, err := a.digestOf(ctx, t.store, id)
+	if err != nil {
+		return err
+	}
+	is, _, err := a.digestOf(ctx, dst, id)
+	if err != nil {
+		return err
+	}
+	if was.Sum() != is.Sum() {
+		return refusedf("%s changed while it was copied: the copy in %s holds %s, it now has %s; convert it again under another name",
+			quote(id), escapeLine(dst.Address()), plural(int64(is.Len()), "event"), plural(int64(was.Len()), "event"))
+	}
+	a.tornNote(t, tail)
+	if a.flags.json {
+		return a.line(newAnswer().text("session", id).text("from", t.store.Address()).text("to", dst.Address()).
+			number("events", int64(is.Len())).text("digest", "sha256:"+is.Sum()).end())
+	}
+	a.text(fmt.Sprintf("%s: %s copied to %s\nsha256 %s, the same on both sides\n", escapeLine(id), plural(int64(is.Len()), "event"), escapeLine(dst.Address()), is.Sum()))
+	return nil
+}
+
+// digestOf is the digest of a stored log.
+func (a *app) digestOf(ctx context.Context, st store.Store, id string) (*store.Digest, store.Tail, error) {
+	sd, err := st.Read(ctx, id)
+	if err != nil {
+		return nil, store.Tail{}, err
+	}
+	defer sd.Close()
+	d := &store.Digest{}
+	for r, err := range a.watched(sd, through(ctx, sd.Records(), -1)) {
+		if err != nil {
+			return nil, store.Tail{}, err
+		}
+		d.Add(r)
+	}
+	return d, sd.Tail(), nil
+}

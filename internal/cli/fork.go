@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
+)
+
+func (a *app) newForkCommand() *cobra.Command {
+	var at int64
+	var id string
+	c := &cobra.Command{
+		Use:   "fork TARGET",
+		Short: "A new session from a prefix of one",
+		Long: `Makes a new session in the store that begins with the events of TARGET up to
+and including --at SEQ, or with all of them. Inside a turn the cut moves down to
+the end of the last step that lies before it, and the turn is closed as
+interrupted; where there is none, and at a user message, the turn is left out.`,
+		Args: exactly("TARGET"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("at") && at < 0 {
+				return usagef("--at %d: an event has a seq from 0 on", at)
+			}
+			if c.Flags().Changed("id") && id == "" {
+				return usagef("--id is empty")
+			}
+			if id == "" {
+				id = a.env.NewID()
+			}
+			return a.fork(c.Context(), args[0], outcrop.Seq(at), id)
+		},
+	}
+	c.Flags().Int64Var(&at, "at", everything, "last event that the new session takes over, a `SEQ`")
+	noDefault(c, "at")
+	c.Flags().StringVar(&id, "id", "", "`ID` of the new session (default: a new one)")
+	return c
+}
+
+func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, id string) error {
+	t, err := a.resolve(ctx, name)
+	if err != nil {
+		return err
+	}
+	dst := t.store
+	if t.path != "" {
+		// A log file outside a store: the child goes into the store.
+		if dst, err = a.openStore(); err != nil {
+			return err
+		}
+		sd, err := t.read(ctx)
+		if err != nil {
+			return err
+		}
+		t.id = sd.Header().ID
+		if err := sd.Close(); err != nil {
+			return err
+		}
+		dst = &across{Store: dst, parent: t.store, id: t.id}
+	}
+	cut, err := store.ForkAt(ctx, dst, t.id, at, store.Child{ID: id, CreatedAt: a.now()})
+	if err != nil {
+		return misplaced(err)
+	}
+	if a.flags.json {
+		o := newAnswer().text("session", id).text("parent", t.id).number("at", int64(cut.Boundary))
+		if cut.Turn == 0 {
+			o.raw("openTurn", []byte("null"))
+		} else {
+			o.number("openTurn", int64(cut.Turn))
+		}
+		return a.line(o.boolean("closed", cut.Closed).end())
+	}
+	a.text(id + "\n")
+	switch {
+	case cut.Closed:
+		a.note("turn %d was open there: cut after event %d, the end of its last step, and closed as interrupted", cut.Turn, cut.Boundary)
+	case cut.Turn > 0 && cut.Boundary < 0:
+		a.note("turn %d was open there and is left out: the new session is empty", cut.Turn)
+	case cut.Turn > 0:
+		a.note("turn %d was open there and is left out: cut after event %d", cut.Turn, cut.Boundary)
+	default:
+		a.note("cut after event %d", cut.Boundary)
+	}
+	return nil
+}
+
+// across is a store whose forks may have a parent that lives elsewhere.
+type across struct {
+	store.Store
+	parent store.Store
+	id     string
+}
+
+func (x *across) Read(ctx context.Context, id string) (store.Stored, error) {
+	if id == x.id {
+		return x.parent.Read(ctx, id)
+	}
+	return x.Store.Read(ctx, id)
+}
+
+// misplaced makes an event that is not there wrong use.
+func misplaced(err error) error {
+	if outcrop.CodeOf(err) == outcrop.CodeInvalidBoundary {
+		return &exitError{2, fmt.Errorf("--at: %w", err)}
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/llm/openai"
+	"github.com/outcrop-dev/outcrop/message"
+)
+
+func (a *app) newMessagesCommand() *cobra.Command {
+	var v viewFlags
+	var format string
+	c := &cobra.Command{
+		Use:   "messages TARGET",
+		Short: "The messages that the surface derives to",
+		Args:  exactly("TARGET"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := v.check(c); err != nil {
+				return err
+			}
+			if format != "log" && format != "openai" {
+				return usagef("--format %s: use log or openai", quote(format))
+			}
+			l, err := a.load(c.Context(), args[0], v)
+			if err != nil {
+				return err
+			}
+			msgs, err := formatted(l.messages(), format)
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.line(l.fallback(newAnswer().text("session", l.header.ID).number("at", int64(l.at)).raw("messages", msgs)).end())
+			}
+			return a.messagesText(l, msgs, format)
+		},
+	}
+	v.register(c)
+	c.Flags().StringVar(&format, "format", "log", "`FORM`: log, as the log has them; openai, as OpenAI's API takes them")
+	return c
+}
+
+// formatted is a JSON array of derived messages.
+func formatted(msgs []*outcrop.Message, format string) ([]byte, error) {
+	if format == "log" {
+		return rawMessages(msgs), nil
+	}
+	parsed, err := parseMessages(msgs)
+	if err != nil {
+		return nil, err
+	}
+	built := llm.Build(parsed)
+	// A request must end with a user message; a list of messages need not.
+	if n := len(built); n > 0 && (n > len(parsed) || n == 1) && built[n-1].ID == "outcrop-continue" {
+		built = built[:n-1]
+	}
+	p, err := openai.New(openai.Options{Name: "openai", BaseURL: "http://localhost"})
+	if err != nil {
+		return nil, err
+	}
+	return jsonwire.Get(p.Body(llm.Request{Messages: built}), "messages"), nil
+}
+
+// rawMessages is a JSON array of messages exactly as the log has them.
+func rawMessages(msgs []*outcrop.Message) []byte {
+	return list(len(msgs), func(dst []byte, i int) []byte { return append(dst, msgs[i].Raw...) })
+}
+
+func parseMessages(msgs []*outcrop.Message) ([]message.Message, error) {
+	out := make([]message.Message, 0, len(msgs))
+	for _, m := range msgs {
+		p, err := message.Parse(m.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("the message of event %d: %w", m.Seq, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func (a *app) messagesText(l *seen, msgs []byte, format string) error {
+	if l.noMarkers {
+		a.note("the messages of this log carry no surface markers: none are derived")
+	}
+	if format == "log" {
+		for _, n := range l.fold.Nodes {
+			a.eventText(l.log.At(n), a.style())
+		}
+		return nil
+	}
+	a.text(string(jsonwire.Indent(msgs)) + "\n")
+	return nil
+}

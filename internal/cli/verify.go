@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor"
+	"github.com/outcrop-dev/outcrop/store/blob"
+	"github.com/outcrop-dev/outcrop/store/jsonl"
+	"github.com/outcrop-dev/outcrop/wire"
+)
+
+func (a *app) newVerifyCommand() *cobra.Command {
+	var strict bool
+	c := &cobra.Command{
+		Use:   "verify TARGET...",
+		Short: "Every check of a log, all findings, nothing changed",
+		Long: `Prints every finding and then a summary. A log is ok when it can be continued
+as it is, after cutting a torn tail and closing an open turn. Exit 0 when all
+are ok, 1 when one is not, 3 when a file holds no session or one of a format
+that cannot be read.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exactly("TARGET")(c, args)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			worst := 0
+			for _, name := range args {
+				n, err := a.verify(c.Context(), name, strict)
+				if err != nil {
+					if c.Context().Err() != nil || len(args) == 1 {
+						return err
+					}
+					// The other targets are still worth a look.
+					fmt.Fprintf(a.errOut, "outcrop: %s\n", a.explain(err))
+					n = code(err)
+				}
+				worst = max(worst, n)
+			}
+			if worst != 0 {
+				return &exitError{code: worst}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&strict, "strict", false, "warnings fail too")
+	return c
+}
+
+// verify checks one target and returns its exit code.
+func (a *app) verify(ctx context.Context, name string, strict bool) (int, error) {
+	path, place, err := a.logFileOf(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, &exitError{2, err}
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	enc, ok := wire.EncodingOf(path)
+	if !ok {
+		_, err := jsonl.File(path, jsonl.Options{})
+		return 0, &exitError{3, err}
+	}
+	o := doctor.Options{Place: place, Attachment: attachments(path, place)}
+	bar := a.progress("verifying", fi.Size())
+	findings, sum := doctor.Verify(ctx, doctor.Target{Name: name, R: bar.reader(f), Size: fi.Size(), Encoding: enc}, o)
+	defer bar.end()
+	for finding := range findings {
+		bar.end()
+		if err := a.finding(name, finding); err != nil {
+			return 0, err
+		}
+	}
+	bar.end()
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	if sum.Err != nil && outcrop.CodeOf(sum.Err) == "" {
+		// Not the log is bad, reading it is.
+		return 0, sum.Err
+	}
+	if err := a.summary(sum, strict); err != nil {
+		return 0, err
+	}
+	switch {
+	case sum.Err != nil:
+		return 3, nil
+	case !sum.OK, strict && sum.Warnings > 0:
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// logFileOf is the file that holds a target, and its place in a root.
+func (a *app) logFileOf(ctx context.Context, name string) (string, *doctor.Place, error) {
+	t, err := a.resolve(ctx, name)
+	if err != nil {
+		return "", nil, err
+	}
+	if t.path != "" {
+		return t.path, nil, nil
+	}
+	root, ok := t.store.(interface{ Root() string })
+	if !ok { // --store names one log file
+		return t.store.Address(), nil, nil
+	}
+	path := ""
+	if sd, err := t.store.Read(ctx, t.id); err == nil {
+		path = sd.Path()
+		if err := sd.Close(); err != nil {
+			return "", nil, err
+		}
+	} else if path = pathIn(err); path == "" {
+		return "", nil, unreadable(err)
+	}
+	dir := filepath.Dir(path)
+	return path, &doctor.Place{Root: os.DirFS(root.Root()), Project: filepath.Base(filepath.Dir(dir)), Session: filepath.Base(dir), ID: t.id}, nil
+}
+
+// pathIn is the log file that an error is about, "" when it is about none.
+func pathIn(err error) string {
+	var e *outcrop.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	if fi, statErr := os.Stat(e.Path); statErr != nil || !fi.Mode().IsRegular() {
+		return ""
+	}
+	return e.Path
+}
+
+// attachments looks for attachments beside the root that holds a log. A file
+// outside a root has no place for them.
+func attachments(path string, place *doctor.Place) func(context.Context, string) (bool, error) {
+	if place == nil {
+		return nil
+	}
+	objects := blob.Beside(filepath.Dir(filepath.Dir(filepath.Dir(path))))
+	return func(ctx context.Context, id string) (bool, error) {
+		_, err := objects.Get(ctx, id)
+		if errors.Is(err, outcrop.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+func (a *app) finding(name string, f doctor.Finding) error {
+	if a.flags.json {
+		return a.line(newAnswer().raw("finding", f.AppendJSON(nil)).end())
+	}
+	st := a.style()
+	head := st.yellow("warning")
+	if f.Severity == doctor.SeverityError {
+		head = st.red("error")
+	}
+	where := ""
+	if f.Seq >= 0 {
+		where += fmt.Sprintf(" event %d", f.Seq)
+	}
+	if f.Line > 0 {
+		where += fmt.Sprintf(" line %d", f.Line)
+	}
+	if f.Offset >= 0 {
+		where += fmt.Sprintf(" byte %d", f.Offset)
+	}
+	a.text(head + " " + escapeLine(string(f.Code)) + where + "\n")
+	for _, text := range [...]string{f.Message, f.Hint} {
+		if text == "" {
+			continue
+		}
+		for _, l := range wrap(oneLine(text), width-2) {
+			a.text("  " + l + "\n")
+		}
+	}
+	return nil
+}
+
+func (a *app) summary(s *doctor.Summary, strict bool) error {
+	if a.flags.json {
+		return a.line(newAnswer().raw("summary", s.AppendJSON(nil)).end())
+	}
+	st := a.style()
+	verdict := st.green("ok")
+	switch {
+	case !s.OK:
+		verdict = st.red("not ok")
+	case strict && s.Warnings > 0:
+		verdict = st.red("not ok (--strict)")
+	}
+	a.text(st.bold(cut(escapeLine(s.Target), 60)) + ": " + verdict + "\n")
+	if s.Err == nil {
+		open := ""
+		if s.OpenTurn {
+			open = ", the last one is open"
+		}
+		a.text(fmt.Sprintf("  %s, %s on the surface, %s, %s%s\n", plural(s.Events, "event"), plural(s.Surface, "node"),
+			plural(s.Generation, "edit"), plural(s.Turns, "turn"), open))
+		if s.TruncatedAt != nil {
+			a.text(fmt.Sprintf("  the torn tail is cut at byte %d by the next writer\n", *s.TruncatedAt))
+		}
+	}
+	dsh := string(s.DSH)
+	if s.DSHClass != "" {
+		dsh += " (" + s.DSHClass + ")"
+	}
+	a.text(fmt.Sprintf("  %s, %s, dsh 0.1: %s\n", plural(s.Errors, "error"), plural(s.Warnings, "warning"), escapeLine(dsh)))
+	return nil
+}
