@@ -185,25 +185,8 @@ func (d *logData) originalOf(seq Seq) []byte {
 
 // run rebuilds a row from its line, whose shape was checked.
 func (e *entry) run(first Seq) Run {
-	line := e.line()
-	r := Run{First: first, Len: int(e.aux), line: line, time0: e.time}
-	r.row.data = line[e.dataOff : e.dataOff+e.dataLen]
-	r.row.kind = runKinds[e.msgOff]
-	r.row.fill(r.row.data)
-	return r
-}
-
-// runKinds maps what an entry keeps of a row's kind.
-var runKinds = [...]byte{'t', 'r', 'c'}
-
-func runKindIndex(kind byte) uint32 {
-	switch kind {
-	case 'r':
-		return 1
-	case 'c':
-		return 2
-	}
-	return 0
+	return Run{First: first, Len: int(e.aux), line: e.line(), time0: e.time,
+		dataOff: e.dataOff, dataLen: e.dataLen, kind: rowKind(e.msgOff)}
 }
 
 // Records implements Log.
@@ -245,7 +228,7 @@ func (d *logData) Records(from Seq) iter.Seq[Record] {
 
 // cutHead drops the run's first n events.
 func (r *Run) cutHead(n int) {
-	r.skip += n
+	r.skip += int32(n)
 	r.First += Seq(n)
 	r.Len -= n
 	r.part = true

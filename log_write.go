@@ -134,10 +134,9 @@ func (w *logWriter) addRun(r *Run) {
 	e.typ = idChunk
 	e.time = r.time0
 	e.p, e.n = unsafe.SliceData(r.line), uint32(len(r.line))
-	e.dataOff = spanOffset(r.line, r.row.data)
-	e.dataLen = uint32(len(r.row.data))
+	e.dataOff, e.dataLen = r.dataOff, r.dataLen
 	e.aux = uint32(r.Len)
-	e.msgOff = runKindIndex(r.row.kind)
+	e.msgOff = uint32(r.kind)
 	e.flags = flagRow
 	w.len += Seq(r.Len)
 }

@@ -21,19 +21,43 @@ type Run struct {
 	First Seq
 	Len   int
 
-	line  []byte // the whole row
-	time0 int64
-	skip  int  // members of the row that stand before First
-	part  bool // only a part of its row
-	row   rowSpans
+	line    []byte // the whole row
+	time0   int64
+	skip    int32  // members of the row that stand before First (a run cut at its head)
+	dataOff uint32 // data inside line
+	dataLen uint32
+	kind    rowKind
+	part    bool // only a part of its row
 }
 
-// rowSpans are the parts of a row, as spans of its line.
-type rowSpans struct {
-	kind                                     byte // 't', 'r' or 'c'
-	turn, step, index, id, name, dt, members []byte
-	data                                     []byte
+// rowKind tells the three kinds of rows apart; the zero value is none.
+type rowKind byte
+
+const (
+	textRow rowKind = iota + 1
+	reasoningRow
+	callRow
+)
+
+func (k rowKind) String() string {
+	return [...]string{"", rowText, rowReasoning, rowToolCall}[k]
 }
+
+// rowSpans are the parts of a row's data, as spans of its line.
+type rowSpans struct {
+	kind                                     rowKind
+	turn, step, index, id, name, dt, members []byte
+}
+
+// spans walks the row's data, whose shape was checked. They are not kept: most
+// rows are loaded and never looked into.
+func (r *Run) spans() rowSpans {
+	s := rowSpans{kind: r.kind}
+	s.fill(r.data())
+	return s
+}
+
+func (r *Run) data() []byte { return r.line[r.dataOff : r.dataOff+r.dataLen] }
 
 // IsRow reports whether a line that is one valid JSON object is a packed row.
 func IsRow(line []byte) bool {
@@ -41,21 +65,21 @@ func IsRow(line []byte) bool {
 	if i := jsonwire.Space(line, 0); i < len(line) && line[i] == '{' {
 		rest := line[i:]
 		if bytes.HasPrefix(rest, []byte(`{"type":"`)) {
-			return rowKind(rest[8:min(len(rest), 27)]) != 0
+			return rowKindOf(rest[8:min(len(rest), 27)]) != 0
 		}
 	}
-	return rowKind(jsonwire.Get(line, "type")) != 0
+	return rowKindOf(jsonwire.Get(line, "type")) != 0
 }
 
-// rowKind looks at a type token, possibly with bytes behind it.
-func rowKind(tok []byte) byte {
+// rowKindOf looks at a type token, possibly with bytes behind it.
+func rowKindOf(tok []byte) rowKind {
 	switch {
 	case bytes.HasPrefix(tok, []byte(`"text-chunks"`)):
-		return 't'
+		return textRow
 	case bytes.HasPrefix(tok, []byte(`"reasoning-chunks"`)):
-		return 'r'
+		return reasoningRow
 	case bytes.HasPrefix(tok, []byte(`"tool-call-chunks"`)):
-		return 'c'
+		return callRow
 	}
 	return 0
 }
@@ -101,8 +125,8 @@ func parseRow(line []byte) (Run, error) {
 		s, _ := jsonwire.Text(typ)
 		typ = jsonwire.AppendString(nil, s)
 	}
-	r.row.kind = rowKind(typ)
-	if extra || seq0 == nil || time0 == nil || data == nil || r.row.kind == 0 {
+	r.kind = rowKindOf(typ)
+	if extra || seq0 == nil || time0 == nil || data == nil || r.kind == 0 {
 		return bad("ROW_ENVELOPE", "members must be type, seq0, time0, data")
 	}
 	n, ok := jsonwire.Int(seq0)
@@ -120,11 +144,12 @@ func parseRow(line []byte) (Run, error) {
 	default:
 		return bad("ROW_DATA_OBJECT", "data is not an object")
 	}
-	r.row.data = data
-	if !r.row.fill(data) {
+	r.dataOff, r.dataLen = spanOffset(line, data), uint32(len(data))
+	parts := rowSpans{kind: r.kind}
+	if !parts.fill(data) {
 		return bad("ROW_DATA_KEYS", "data has not the members of its row")
 	}
-	return r.checkMembers()
+	return r.checkMembers(&parts)
 }
 
 // fill takes the members of data and reports whether they are exactly those
@@ -142,30 +167,29 @@ func (s *rowSpans) fill(data []byte) bool {
 		case "dt":
 			s.dt = v
 		case "texts":
-			ok = ok && s.kind != 'c'
+			ok = ok && s.kind != callRow
 			s.members = v
 		case "args":
-			ok = ok && s.kind == 'c'
+			ok = ok && s.kind == callRow
 			s.members = v
 		case "id":
-			ok = ok && s.kind == 'c'
+			ok = ok && s.kind == callRow
 			s.id = v
 		case "name":
-			ok = ok && s.kind == 'c'
+			ok = ok && s.kind == callRow
 			s.name = v
 		default:
 			ok = false
 		}
 	}
 	return ok && s.turn != nil && s.step != nil && s.index != nil && s.dt != nil && s.members != nil &&
-		(s.kind == 'c') == (s.id != nil)
+		(s.kind == callRow) == (s.id != nil)
 }
 
-func (r Run) checkMembers() (Run, error) {
+func (r Run) checkMembers(s *rowSpans) (Run, error) {
 	bad := func(code Code, msg string) (Run, error) {
 		return r, refuse(code, -1, "packed row: "+msg)
 	}
-	s := &r.row
 	for _, v := range [...][]byte{s.turn, s.step, s.index} {
 		if jsonwire.Kind(v) != '0' {
 			return bad("ROW_COORDINATES", "turn, step and index must be numbers")
@@ -279,17 +303,19 @@ func (r *Run) Last() Seq { return r.First + Seq(r.Len) - 1 }
 // Events yields the events of the run in order, each in dsh's member order.
 func (r *Run) Events() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		r.each(func(i int, time int64, member []byte) bool {
-			return yield(r.event(i, time, member))
+		s := r.spans()
+		r.each(&s, func(i int, time int64, member []byte) bool {
+			return yield(r.event(&s, i, time, member))
 		})
 	}
 }
 
 // At returns event i of the run, 0 the first. It walks the row up to i.
 func (r *Run) At(i int) (e Event) {
-	r.each(func(k int, time int64, member []byte) bool {
+	s := r.spans()
+	r.each(&s, func(k int, time int64, member []byte) bool {
 		if k == i {
-			e = r.event(k, time, member)
+			e = r.event(&s, k, time, member)
 			return false
 		}
 		return true
@@ -298,17 +324,18 @@ func (r *Run) At(i int) (e Event) {
 }
 
 // each calls f with index, time and string token of each event.
-func (r *Run) each(f func(i int, time int64, member []byte) bool) {
-	dt, mem := r.row.dt, r.row.members
+func (r *Run) each(s *rowSpans, f func(i int, time int64, member []byte) bool) {
+	dt, mem := s.dt, s.members
+	skip := int(r.skip)
 	d, m := jsonwire.Space(dt, 0)+1, jsonwire.Space(mem, 0)+1
 	t := r.time0
-	for k := 0; k < r.skip+r.Len; k++ {
+	for k := 0; k < skip+r.Len; k++ {
 		m = jsonwire.Space(mem, m)
 		if m >= len(mem) || mem[m] == ']' {
 			return
 		}
 		end := jsonwire.Skip(mem, m)
-		if k >= r.skip && !f(k-r.skip, t, mem[m:end]) {
+		if k >= skip && !f(k-skip, t, mem[m:end]) {
 			return
 		}
 		m = jsonwire.Space(mem, end)
@@ -328,8 +355,8 @@ func (r *Run) each(f func(i int, time int64, member []byte) bool) {
 	}
 }
 
-func (r *Run) event(i int, time int64, member []byte) Event {
-	return Event{Type: TypeAssistantChunk, Seq: r.First + Seq(i), Time: time, Data: r.row.appendData(nil, member), state: textValid, cls: classDSH}
+func (r *Run) event(s *rowSpans, i int, time int64, member []byte) Event {
+	return Event{Type: TypeAssistantChunk, Seq: r.First + Seq(i), Time: time, Data: s.appendData(nil, member), state: textValid, cls: classDSH}
 }
 
 // appendData builds the data of one event of the row.
@@ -340,15 +367,15 @@ func (s *rowSpans) appendData(dst, member []byte) []byte {
 	dst = append(append(dst, `{"turn":`...), s.turn...)
 	dst = append(append(dst, `,"step":`...), s.step...)
 	switch s.kind {
-	case 't':
+	case textRow:
 		dst = append(dst, `,"chunk":{"type":"text-delta","index":`...)
-	case 'r':
+	case reasoningRow:
 		dst = append(dst, `,"chunk":{"type":"reasoning-delta","index":`...)
 	default:
 		dst = append(dst, `,"chunk":{"type":"tool-call-delta","index":`...)
 	}
 	dst = append(dst, s.index...)
-	if s.kind == 'c' {
+	if s.kind == callRow {
 		dst = append(append(dst, `,"id":`...), s.id...)
 		if s.name != nil {
 			dst = append(append(dst, `,"name":`...), s.name...)
@@ -362,10 +389,10 @@ func (s *rowSpans) appendData(dst, member []byte) []byte {
 
 // Turn and Step are the coordinates of the run's chunks; 0 when they are no
 // safe integers.
-func (r *Run) Turn() int { n, _ := jsonwire.Int(r.row.turn); return int(n) }
+func (r *Run) Turn() int { s := r.spans(); n, _ := jsonwire.Int(s.turn); return int(n) }
 
 // Step is the step of the run's chunks.
-func (r *Run) Step() int { n, _ := jsonwire.Int(r.row.step); return int(n) }
+func (r *Run) Step() int { s := r.spans(); n, _ := jsonwire.Int(s.step); return int(n) }
 
 // Record is what a log stores: one event, or a run of chunk deltas that stands
 // for several. When Run is set, Event has the type, seq and time of its first
@@ -385,7 +412,8 @@ func (r *Run) headTime() int64 {
 		return r.time0
 	}
 	var t int64
-	r.each(func(_ int, time int64, _ []byte) bool { t = time; return false })
+	s := r.spans()
+	r.each(&s, func(_ int, time int64, _ []byte) bool { t = time; return false })
 	return t
 }
 

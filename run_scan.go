@@ -11,15 +11,15 @@ import (
 // false for any other line, good or bad.
 func scanRow(line []byte) (r Run, ok bool) {
 	r.line = line[:len(line):len(line)]
-	s := &r.row
+	var s rowSpans
 	i := len(`{"type":"text-chunks"`)
 	switch {
 	case bytes.HasPrefix(line, []byte(`{"type":"text-chunks"`)):
-		s.kind = 't'
+		r.kind = textRow
 	case bytes.HasPrefix(line, []byte(`{"type":"reasoning-chunks"`)):
-		s.kind, i = 'r', len(`{"type":"reasoning-chunks"`)
+		r.kind, i = reasoningRow, len(`{"type":"reasoning-chunks"`)
 	case bytes.HasPrefix(line, []byte(`{"type":"tool-call-chunks"`)):
-		s.kind, i = 'c', len(`{"type":"tool-call-chunks"`)
+		r.kind, i = callRow, len(`{"type":"tool-call-chunks"`)
 	default:
 		return r, false
 	}
@@ -106,7 +106,7 @@ func scanRow(line []byte) (r Run, ok bool) {
 		}
 	}
 	s.dt = line[start:i:i]
-	if s.kind == 'c' {
+	if r.kind == callRow {
 		if !word(`,"id":`) {
 			return r, false
 		}
@@ -162,7 +162,7 @@ func scanRow(line []byte) (r Run, ok bool) {
 	if !word(`}`) {
 		return r, false
 	}
-	s.data = line[data:i:i]
+	r.dataOff, r.dataLen = uint32(data), uint32(i-data)
 	if !word(`}`) || i != len(line) || steps != r.Len-1 || int64(r.First)+int64(r.Len)-1 > jsonwire.MaxSafe {
 		return r, false
 	}

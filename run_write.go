@@ -5,25 +5,19 @@ import "github.com/outcrop-dev/outcrop/internal/jsonwire"
 // appendRow writes the run as a packed row of its own: for a run that is only
 // a part of the row it came from.
 func (r *Run) appendRow(dst []byte) []byte {
+	s := r.spans()
 	dst = append(dst, `{"type":"`...)
-	switch r.row.kind {
-	case 't':
-		dst = append(dst, rowText...)
-	case 'r':
-		dst = append(dst, rowReasoning...)
-	default:
-		dst = append(dst, rowToolCall...)
-	}
+	dst = append(dst, r.kind.String()...)
 	dst = append(dst, `","seq0":`...)
 	dst = jsonwire.AppendInt(dst, int64(r.First))
 	dst = append(dst, `,"time0":`...)
 	dst = jsonwire.AppendInt(dst, r.headTime())
-	dst = append(append(dst, `,"data":{"turn":`...), r.row.turn...)
-	dst = append(append(dst, `,"step":`...), r.row.step...)
-	dst = append(append(dst, `,"index":`...), r.row.index...)
+	dst = append(append(dst, `,"data":{"turn":`...), s.turn...)
+	dst = append(append(dst, `,"step":`...), s.step...)
+	dst = append(append(dst, `,"index":`...), s.index...)
 	dst = append(dst, `,"dt":[`...)
 	last := int64(0)
-	r.each(func(i int, time int64, _ []byte) bool {
+	r.each(&s, func(i int, time int64, _ []byte) bool {
 		if i > 0 {
 			if i > 1 {
 				dst = append(dst, ',')
@@ -35,15 +29,15 @@ func (r *Run) appendRow(dst []byte) []byte {
 	})
 	dst = append(dst, ']')
 	name := `,"texts":[`
-	if r.row.kind == 'c' {
+	if r.kind == callRow {
 		name = `,"args":[`
-		dst = append(append(dst, `,"id":`...), r.row.id...)
-		if r.row.name != nil {
-			dst = append(append(dst, `,"name":`...), r.row.name...)
+		dst = append(append(dst, `,"id":`...), s.id...)
+		if s.name != nil {
+			dst = append(append(dst, `,"name":`...), s.name...)
 		}
 	}
 	dst = append(dst, name...)
-	r.each(func(i int, _ int64, member []byte) bool {
+	r.each(&s, func(i int, _ int64, member []byte) bool {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

@@ -338,11 +338,7 @@ func (r Run) cloneInto(w *logWriter) Run {
 			return c
 		}
 	}
-	off := spanOffset(r.line, r.row.data)
-	n := len(r.row.data)
 	r.line = w.keep(r.line)
-	r.row.data = r.line[off : int(off)+n]
-	r.row.fill(r.row.data)
 	return r
 }
 
