@@ -52,7 +52,7 @@ func (p *packer) add(e *outcrop.Event) bool {
 		if p.n > 1 {
 			p.dt = append(p.dt, ',')
 		}
-		p.dt = strconv.AppendInt(p.dt, diff, 10)
+		p.dt = jsonwire.AppendInt(p.dt, diff)
 		p.texts = append(p.texts, ',')
 	} else {
 		p.head = d
@@ -140,24 +140,42 @@ func packable(e *outcrop.Event) (d delta, ok bool) {
 // spelling of a live writer.
 func canonicalEnvelope(line []byte, e *outcrop.Event) bool {
 	const head, mid, data = `{"type":"assistant/chunk","seq":`, `,"time":`, `,"data":`
-	var room [20]byte
-	rest, ok := bytes.CutPrefix(line, []byte(head))
-	if !ok {
+	if len(line) < len(head) || string(line[:len(head)]) != head {
 		return false
 	}
-	if rest, ok = bytes.CutPrefix(rest, strconv.AppendInt(room[:0], int64(e.Seq), 10)); !ok {
+	i := spelled(line, len(head), int64(e.Seq))
+	if i < 0 || len(line)-i < len(mid) || string(line[i:i+len(mid)]) != mid {
 		return false
 	}
-	if rest, ok = bytes.CutPrefix(rest, []byte(mid)); !ok {
+	i = spelled(line, i+len(mid), e.Time)
+	if i < 0 || len(line)-i < len(data) || string(line[i:i+len(data)]) != data {
 		return false
 	}
-	if rest, ok = bytes.CutPrefix(rest, strconv.AppendInt(room[:0], e.Time, 10)); !ok {
+	rest := line[i+len(data):]
+	if len(rest) != len(e.Data)+1 || rest[len(rest)-1] != '}' {
 		return false
 	}
-	if rest, ok = bytes.CutPrefix(rest, []byte(data)); !ok {
-		return false
+	return len(e.Data) > 0 && &rest[0] == &e.Data[0] || bytes.Equal(rest[:len(e.Data)], e.Data)
+}
+
+// spelled returns the offset behind n, when that is what stands at i in the
+// spelling of every writer, else -1.
+func spelled(line []byte, i int, n int64) int {
+	if n < 0 {
+		if i >= len(line) || line[i] != '-' {
+			return -1
+		}
+		i, n = i+1, -n
 	}
-	return len(rest) == len(e.Data)+1 && rest[len(rest)-1] == '}' && bytes.Equal(rest[:len(e.Data)], e.Data)
+	start, v := i, int64(0)
+	for i < len(line) && line[i]-'0' <= 9 && i-start < 16 {
+		v = v*10 + int64(line[i]-'0')
+		i++
+	}
+	if v != n || i == start || line[start] == '0' && i-start > 1 {
+		return -1
+	}
+	return i
 }
 
 // takeDelta reads {"turn":T,"step":S,"chunk":{"type":"…-delta","index":I,…}}.
