@@ -1,6 +1,7 @@
 package outcrop
 
 import (
+	"bytes"
 	"unsafe"
 
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
@@ -35,7 +36,7 @@ func checkMessage(cls class, data []byte, info *msgInfo) (Code, string) {
 				if key == nil {
 					break
 				}
-				if string(key) == "message" || escapedName(key) == "message" {
+				if string(key) == "message" {
 					m = msgSpans{}
 					i = m.walk(cls, data, at)
 				} else {
@@ -72,17 +73,6 @@ func checkMessage(cls class, data []byte, info *msgInfo) (Code, string) {
 				model = val
 			case "callId":
 				callID = val
-			default:
-				switch escapedName(key) {
-				case "kind":
-					kind = val
-				case "provider":
-					provider = val
-				case "model":
-					model = val
-				case "callId":
-					callID = val
-				}
 			}
 			i = next
 		}
@@ -155,18 +145,6 @@ func (m *msgSpans) walk(cls class, b []byte, i int) int {
 			m.source = val
 		case "content":
 			m.content = val
-		default:
-			switch escapedName(key) {
-			case "id":
-				m.id = val
-			case "role":
-				m.role = val
-			case "source":
-				m.source = val
-			case "content":
-				m.content = val
-				m.walkBlocks(b, at)
-			}
 		}
 		i = end
 	}
@@ -209,15 +187,6 @@ func (m *msgSpans) walkBlocks(b []byte, i int) int {
 				m.callID = val
 			case "content":
 				m.inner = val
-			default:
-				switch escapedName(key) {
-				case "type":
-					m.blockType = val
-				case "toolCallId":
-					m.callID = val
-				case "content":
-					m.inner = val
-				}
 			}
 			i = end
 		}
@@ -233,16 +202,6 @@ func emptyArray(v []byte) bool {
 
 func nonEmptyText(v []byte) bool { return len(v) > 2 && v[0] == '"' }
 
-// escapedName decodes a member name that has escapes; "" for a plain one.
-func escapedName(key []byte) string {
-	for _, c := range key {
-		if c == '\\' {
-			return jsonwire.Key(key)
-		}
-	}
-	return ""
-}
-
 // lastMember is jsonwire.Get without the iterator.
 func lastMember(obj []byte, name string) []byte {
 	if len(obj) == 0 || obj[0] != '{' {
@@ -254,7 +213,7 @@ func lastMember(obj []byte, name string) []byte {
 		if key == nil {
 			return got
 		}
-		if string(key) == name || escapedName(key) == name {
+		if string(key) == name {
 			got = val
 		}
 		i = next
@@ -262,7 +221,7 @@ func lastMember(obj []byte, name string) []byte {
 }
 
 // nextName finds the member that starts at or after i inside a valid object:
-// its name, and where its value begins. At the object's end name is nil and at
+// its name, escapes decoded, and where its value begins. At the object's end name is nil and at
 // is where its closing brace stands.
 func nextName(obj []byte, i int) (name []byte, at int) {
 	if i < len(obj) && obj[i] == ',' {
@@ -278,6 +237,9 @@ func nextName(obj []byte, i int) (name []byte, at int) {
 	}
 	end := jsonwire.Skip(obj, i)
 	name = obj[i+1 : end-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name = []byte(jsonwire.Key(name))
+	}
 	if end < len(obj) && obj[end] == ':' {
 		end++
 	} else {
