@@ -45,6 +45,30 @@ func Closers(log Log) []Event {
 	return open.close(n, lastTime)
 }
 
+// CheckClosers returns why the closers of a log cannot be appended to it, nil
+// when they can or when there are none. They carry the numbers of the turn and
+// step that they close as these were logged; a turn/start or step/start without
+// a usable number begins what no event can close (TURN_NOT_CLOSABLE), so that
+// its log is damaged.
+func CheckClosers(log Log) error { return checkClosers(log, Closers(log)) }
+
+func checkClosers(log Log, closers []Event) error {
+	for i := range closers {
+		ev := &closers[i]
+		err := jsonwire.Lossless(ev.Data)
+		if err == nil {
+			if _, msg := checkBoundary(ev); msg == "" {
+				continue
+			}
+		}
+		start, _ := lastBoundary(log)
+		e := refuse("TURN_NOT_CLOSABLE", start, "the open turn that begins here has no usable numbers: no "+string(ev.Type)+" can close it")
+		e.Err, e.Hint = ErrDamaged, "what is there can be read; fork the session before this event to go on"
+		return e
+	}
+	return nil
+}
+
 // lastBoundary finds the turn/start of the turn that is open at the end of the
 // log; -1 when none is.
 func lastBoundary(log Log) (Seq, []byte) {

@@ -108,6 +108,8 @@ var differences = map[string]string{
 	"header: line/parent-number-passes-here":  "a header is judged in full when its line is read",
 	"header: line/seed-string-passes-here":    "a header is judged in full when its line is read",
 
+	"surface restore: hand/envelope-data-null": "an open turn without a number has no closer that a reader takes; dsh's own reader of files refuses it too",
+
 	"fork: meta/all-parent-fields":                "a fork keeps depth, origin and preset",
 	"fork: child-id/exists":                       "whether an id is taken is for the store to say",
 	"fork: child-id/equals-parent":                "whether an id is taken is for the store to say",

@@ -1,6 +1,10 @@
 package outcrop
 
-import "math"
+import (
+	"math"
+
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+)
 
 // Codes of a refused fork, those of dsh.
 const (
@@ -47,15 +51,16 @@ func Fork(parent Header, log Log, boundary Seq, childID string, createdAt int64)
 // ForkPoint finds where a fork at seq can be cut when seq lies inside a turn:
 // it moves down to the last step/end of that turn at or below seq, and
 // interrupted tells that the seed then needs a turn/end. Without such a
-// step/end, or when seq is a user message, the turn is left out altogether.
+// step/end, when seq is a user message, and when the turn has no number that a
+// turn/end could carry, the turn is left out altogether.
 // length is how many events are inherited.
 func ForkPoint(log Log, seq Seq) (length Seq, interrupted bool) {
 	prefix := Prefix(log, int(seq)+1)
-	start, _ := lastBoundary(prefix)
+	start, turn := lastBoundary(prefix)
 	if start < 0 {
 		return Seq(prefix.Len()), false
 	}
-	if prefix.At(seq).Type == TypeUserMessage {
+	if n, _ := jsonwire.Int(turn); n < 1 || prefix.At(seq).Type == TypeUserMessage {
 		return start, false
 	}
 	cut := Seq(-1)

@@ -135,7 +135,11 @@ func Restore(h Header, records iter.Seq2[Record, error], o Options) (*Session, e
 	if s.unmarked >= 0 {
 		return nil, annotate(refuse("SURFACE_MARKER_REQUIRED", s.unmarked, "the log's messages carry no surface markers: it can be looked at, not continued"), "restore", h.ID)
 	}
-	for _, ev := range Closers(s.Log()) {
+	closers := Closers(s.Log())
+	if err := checkClosers(s.Log(), closers); err != nil {
+		return nil, annotate(err, "close the interrupted turn", h.ID)
+	}
+	for _, ev := range closers {
 		if err := s.load(Record{Event: ev}, fromSeed); err != nil {
 			return nil, annotate(err, "close the interrupted turn", h.ID)
 		}

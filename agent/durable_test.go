@@ -106,6 +106,9 @@ func TestAFlushThatFailsStopsTheTurnBeforeTheEffect(t *testing.T) {
 				if !errors.Is(out.Err, full) || out.Reason.Kind != outcrop.TurnError || !strings.Contains(out.Reason.Error.Message, "no space") {
 					t.Errorf("outcome %+v", out)
 				}
+				if n := strings.Count(out.Err.Error(), "no space"); n != 1 {
+					t.Errorf("the fault is told %d times: %v", n, out.Err)
+				}
 				if models != c.models || int(tools.Load()) != c.tools {
 					t.Errorf("%d models and %d tools ran", models, tools.Load())
 				}

@@ -108,7 +108,6 @@ func (a *Agent) runTurn() (again bool) {
 	v := t.guarded(func() verdict { return t.run(contexts) })
 	if !t.opened {
 		a.setOutcome(Outcome{Turn: t.n, Reason: v.reason, Err: v.err})
-		a.log.Error("no turn could be opened", "turn", t.n, "err", v.err)
 		return false
 	}
 	a.setStatus(Status{Phase: Ending, Turn: t.n, Step: t.step})
@@ -118,15 +117,24 @@ func (a *Agent) runTurn() (again bool) {
 	if err = a.closed(err); err == nil {
 		err = a.flush(a.life)
 	}
-	if err != nil {
+	if err != nil && !sameFault(out.Err, err) {
 		out.Err = errors.Join(out.Err, err)
-	}
-	if out.Err != nil {
-		a.log.Error("the turn ended with an error", "turn", t.n, "err", out.Err)
 	}
 	a.setOutcome(out)
 	normal := v.reason.Kind == outcrop.Completed || v.reason.Kind == outcrop.MaxTokens
 	return normal && out.Err == nil && !t.canceled()
+}
+
+// sameFault reports whether what failed again failed for the reason that told
+// names already: a full disk refuses the end of a turn as it refused the step.
+func sameFault(told, again error) bool {
+	for {
+		inner := errors.Unwrap(again)
+		if inner == nil {
+			return errors.Is(told, again)
+		}
+		again = inner
+	}
 }
 
 // closed takes what came of appending a closer. One that could not be written

@@ -23,6 +23,7 @@ type checks struct {
 	requests      []request
 	attachments   map[string]bool
 	firstUnmarked outcrop.Seq
+	opened        wire.Pos // where the last turn/start stands
 }
 
 // crossing is a turn bound inside a compaction bracket. It is no fault when the
@@ -69,7 +70,7 @@ func (c *checks) add(rec *outcrop.Record) {
 	switch e.Type {
 	case outcrop.TypeTurnStart:
 		c.v.sum.Turns++
-		c.calls = c.calls[:0]
+		c.calls, c.opened = c.calls[:0], pos
 	case outcrop.TypeTurnEnd:
 		c.dangling()
 	case outcrop.TypeAssistantMessage:

@@ -83,7 +83,11 @@ func (v *verifier) check() {
 		if step > 0 {
 			msg += ", step " + strconv.Itoa(step)
 		}
-		v.warn("TURN_OPEN", outcrop.Seq(s.Len()-1), wire.Pos{}, msg, "opening the session closes it as interrupted")
+		if err := outcrop.CheckClosers(s.Log()); err != nil {
+			v.unclosable(err, v.checks.opened)
+		} else {
+			v.warn("TURN_OPEN", outcrop.Seq(s.Len()-1), wire.Pos{}, msg, "opening the session closes it as interrupted")
+		}
 	}
 	v.checks.finish(s.Log())
 }
@@ -248,6 +252,17 @@ func (v *verifier) noMarkers() {
 		Hint:    "it can be looked at, not continued",
 	})
 	v.dsh.refusedByAdmission(markerRequired, seq)
+}
+
+// unclosable reports an open turn that nothing can close; pos is where it
+// begins.
+func (v *verifier) unclosable(err error, pos wire.Pos) {
+	var e *outcrop.Error
+	if errors.As(err, &e) {
+		f := v.finding(SeverityError, e)
+		v.place(&f, pos)
+		v.emit(f)
+	}
 }
 
 // noSession reports a file without a header that can be used.

@@ -105,6 +105,21 @@ func TestVerifyFinds(t *testing.T) {
 			sum:  doctor.Summary{OK: true, Events: 8, LastSeq: 7, Surface: 2, Turns: 2, OpenTurn: true, DSH: "ok"},
 		},
 		{
+			name: "an open turn that no turn/end can close, because it has no number",
+			file: plain(lines(head, turn(1, 0), []string{`{"type":"turn/start","seq":6,"time":1,"data":{}}`})...),
+			want: []string{"warning TURN_START_NUMBER 6 8", "error TURN_NOT_CLOSABLE 6 8"},
+			sum:  doctor.Summary{Events: 7, LastSeq: 6, Surface: 2, Turns: 2, OpenTurn: true, DSH: "ok"},
+		},
+		{
+			name: "an open step whose number no closer can carry",
+			file: plain(lines(head, []string{
+				`{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}`,
+				`{"type":"step/start","seq":1,"time":1,"data":{"turn":1,"step":1e999}}`,
+			})...),
+			want: []string{"warning NUMBER_LOSSY 1 3", "warning STEP_START_NUMBER 1 3", "error TURN_NOT_CLOSABLE 0 2"},
+			sum:  doctor.Summary{Events: 2, LastSeq: 1, Turns: 1, OpenTurn: true, DSH: "ok"},
+		},
+		{
 			name: "a torn tail",
 			file: append(plain(lines(head, turn(1, 0))...), `{"type":"turn/st`...),
 			want: []string{"warning TORN_TAIL 6 8"},

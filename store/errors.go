@@ -55,6 +55,26 @@ func Problem(op, id string, err error, msg, hint string) *outcrop.Error {
 	return p
 }
 
+// Located adds to the refusal of a stored event where its record stands, when
+// log, a Stored or a Lease whose Records were being read, knows that.
+func Located(err error, log any) error {
+	var e *outcrop.Error
+	placed, ok := log.(Placed)
+	if !ok || !errors.As(err, &e) || e.Path != "" {
+		return err
+	}
+	path, line, offset := placed.Stopped()
+	if line == 0 {
+		return err
+	}
+	c := *e
+	c.Path, c.Line, c.Offset = path, line, offset
+	if c.Hint == "" {
+		c.Hint = "the events before it can be read; outcrop verify lists everything that is wrong"
+	}
+	return &c
+}
+
 func (l *Live) problem(op string, err error, msg, hint string) *outcrop.Error {
 	return Problem(op, l.lease.Header().ID, err, msg, hint)
 }

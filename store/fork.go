@@ -42,8 +42,8 @@ func Fork(ctx context.Context, st Store, parent string, at outcrop.Seq, child Ch
 // ForkAt is Fork for a person who names any event. When a turn is open there
 // the boundary moves down to the last step/end of that turn, and a turn/end
 // that says interrupted is added behind it; when that turn has no step/end at
-// or below at, or at is a user/message, it moves to before the turn's
-// turn/start and nothing is added.
+// or below at, or no usable number, or at is a user/message, it moves to before
+// the turn's turn/start and nothing is added.
 func ForkAt(ctx context.Context, st Store, parent string, at outcrop.Seq, child Child) (Cut, error) {
 	return fork(ctx, st, parent, at, child, true)
 }
@@ -73,7 +73,7 @@ func fork(ctx context.Context, st Store, parent string, at outcrop.Seq, child Ch
 	if !moves {
 		return Cut{}, f.openTurn(s.length-1, s.turn)
 	}
-	if s.stepEnd < 0 || s.userMessage {
+	if s.stepEnd < 0 || s.userMessage || s.turn < 1 { // without a number no turn/end fits
 		return f.put(ctx, Cut{Boundary: s.start - 1, Turn: s.turn}, nil)
 	}
 	end := outcrop.Event{Type: outcrop.TypeTurnEnd, Seq: s.stepEnd + 1, Time: s.stepTime,
@@ -184,9 +184,6 @@ func (s *survey) add(e *outcrop.Event) {
 	case outcrop.TypeTurnStart:
 		text := jsonwire.Get(e.Data, "turn")
 		n, _ := jsonwire.Int(text)
-		if text == nil {
-			text = []byte("0")
-		}
 		s.open, s.turn, s.turnText, s.start, s.stepEnd = true, int(n), string(text), e.Seq, -1
 	case outcrop.TypeTurnEnd:
 		s.open = false

@@ -16,5 +16,5 @@ func Inspect(ctx context.Context, st Store, id string, o outcrop.Options) (*outc
 	}
 	defer sd.Close()
 	s, err := outcrop.Inspect(sd.Header(), cancellable(ctx, sd.Records()), o)
-	return s, sd.Tail(), err
+	return s, sd.Tail(), Located(err, sd)
 }

@@ -111,7 +111,7 @@ func Take(ctx context.Context, lease Lease, o Options) (*Live, error) {
 	var err error
 	l.session, err = outcrop.Restore(lease.Header(), cancellable(ctx, lease.Records()), l.sessionOptions(o))
 	if err != nil {
-		return nil, errors.Join(err, lease.Close())
+		return nil, errors.Join(Located(err, lease), lease.Close())
 	}
 	l.tail = lease.Tail()
 	l.start(ctx, l.session.Stored()-outcrop.Seq(l.tail.Recovered))

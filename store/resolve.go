@@ -39,6 +39,9 @@ func Resolve(ctx context.Context, st Store, target string) (string, error) {
 				return in.ID, nil
 			}
 		}
+		if len(infos) > 0 {
+			return "", notFound("find", "", "there is no session in "+st.Address()+" that can be read, or only subagents'", "outcrop ls says what is there")
+		}
 		return "", notFound("find", "", "there is no session in "+st.Address(), "outcrop run starts one")
 	}
 	var fits []string

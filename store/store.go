@@ -194,6 +194,13 @@ type Stored interface {
 	Close() error
 }
 
+// Placed is a Stored or a Lease that knows where in a file its records stand.
+type Placed interface {
+	// Stopped is the place of the record at which the reader of Records stopped
+	// before the end; line 0 when it did not.
+	Stopped() (path string, line int, offset int64)
+}
+
 // Tail says where a stored log ends.
 type Tail struct {
 	Torn      bool
@@ -213,7 +220,7 @@ type ListOptions struct {
 // State is the condition of a stored session.
 type State string
 
-// Every state but StateOK and StateOpenTurn comes with a reason.
+// Every state but StateOK comes with a reason.
 const (
 	StateOK       State = "ok"
 	StateOpenTurn State = "open-turn" // the last turn was not closed; opening repairs it

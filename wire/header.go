@@ -31,7 +31,7 @@ func readHeader(r io.Reader, enc Encoding) (outcrop.Header, []byte, int64, error
 	case Zstd:
 		line, end, err = frameHeader(r)
 	default:
-		err = headerError("FILE_KIND", outcrop.ErrUnsupported, "unknown encoding "+string(enc), "")
+		err = headerError("FILE_KIND", outcrop.ErrUnsupported, "unknown encoding "+string(enc), "use Plain or Zstd")
 	}
 	if err != nil {
 		return outcrop.Header{}, nil, 0, err
@@ -47,10 +47,16 @@ func readHeader(r io.Reader, enc Encoding) (outcrop.Header, []byte, int64, error
 		if k := kindOf(line); k != "" && !errors.Is(err, outcrop.ErrUnsupported) {
 			e.Msg += "; it looks like " + k
 		}
+		if e.Hint == "" {
+			e.Hint = "if this is a session log, take the first line from a backup or repair it by hand"
+		}
 		return outcrop.Header{}, line, 0, e
 	}
 	return h, line, end, nil
 }
+
+// otherFile is what can be done about a file that is no log.
+const otherFile = "name another file"
 
 func headerError(code outcrop.Code, reason error, msg, hint string) *outcrop.Error {
 	return &outcrop.Error{Op: "open", Code: code, Seq: -1, Line: 1, Err: reason, Msg: msg, Hint: hint}
@@ -99,10 +105,10 @@ func plainHeader(r io.Reader) ([]byte, int64, error) {
 func noHeader(b []byte, whole bool) error {
 	if !whole {
 		return headerError("FILE_NO_HEADER", outcrop.ErrDamaged,
-			fmt.Sprintf("the first line is longer than %d bytes, so it is no session header", MaxHeader), "")
+			fmt.Sprintf("the first line is longer than %d bytes, so it is no session header", MaxHeader), otherFile)
 	}
 	if kindOf(b) != "" {
-		return headerError("FILE_KIND", outcrop.ErrRefused, "this is no session log; it looks like "+kindOf(b), "")
+		return headerError("FILE_KIND", outcrop.ErrRefused, "this is no session log; it looks like "+kindOf(b), otherFile)
 	}
 	return headerError("FILE_NO_HEADER", outcrop.ErrDamaged,
 		"the header line has no end: the file holds no session", "writing was cut off when the session was made; nothing was in it yet")
@@ -131,7 +137,7 @@ func frameHeader(r io.Reader) ([]byte, int64, error) {
 			return nil, 0, headerError("FILE_NO_HEADER", outcrop.ErrDamaged,
 				"the first frame is torn: the file holds no session", "writing was cut off when the session was made; nothing was in it yet")
 		case len(b) > 2*MaxHeader:
-			return nil, 0, headerError("FRAME_HEADER", outcrop.ErrDamaged, "the first frame is too long for a header", "")
+			return nil, 0, headerError("FRAME_HEADER", outcrop.ErrDamaged, "the first frame is too long for a header", "decompress the file and read it as plain text")
 		}
 	}
 }
@@ -171,9 +177,12 @@ func frameRefused(bad *outcrop.Error) error {
 // sniff refuses a file that is plainly something else, by its first bytes.
 func sniff(b []byte, enc Encoding) error {
 	if len(b) == 0 {
-		return headerError("FILE_EMPTY", outcrop.ErrDamaged, "the file is empty: it holds no session", "")
+		return headerError("FILE_EMPTY", outcrop.ErrDamaged, "the file is empty: it holds no session", "nothing is lost with it: remove it")
 	}
 	refuse := func(what, hint string) error {
+		if hint == "" {
+			hint = otherFile
+		}
 		return headerError("FILE_KIND", outcrop.ErrRefused, "this is no session log; it looks like "+what, hint)
 	}
 	isFrame := bytes.HasPrefix(b, magicBytes)
@@ -190,7 +199,7 @@ func sniff(b []byte, enc Encoding) error {
 		}
 	}
 	if enc == Plain && b[0] == 0 {
-		return headerError("FILE_NO_HEADER", outcrop.ErrDamaged, "the file begins with zero bytes: the header was never written", "")
+		return headerError("FILE_NO_HEADER", outcrop.ErrDamaged, "the file begins with zero bytes: the header was never written", "take the file from a backup")
 	}
 	return nil
 }

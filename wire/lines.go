@@ -287,7 +287,7 @@ func (p *parser) finish(end *ending) {
 	}
 	if p.lost || end.lost {
 		p.pos = p.where
-		p.damaged.Hint = "a finished turn lies behind the damage, so nothing is cut; the records before it can be read, and a repaired copy can be made"
+		p.damaged.Hint = "a finished turn lies behind the damage, so nothing is cut; the records before it can be read, and taken into a new session by a fork"
 		p.yield(outcrop.Record{}, p.damaged)
 		return
 	}

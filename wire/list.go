@@ -53,12 +53,16 @@ func LastEvents(r io.ReaderAt, size int64, enc Encoding) (Last, error) {
 			return none, err
 		}
 		var last Last
+		var inside bool
 		if enc == Zstd {
-			last = lastFrames(b, n == size, &room.frame)
+			last, inside = lastFrames(b, n == size, &room.frame)
 		} else {
-			last = lastLines(b, n == size)
+			last, inside = lastLines(b, n == size)
 		}
 		if last.Known && last.Turn != TurnUnknown || n == size || n == tailBytes {
+			if inside && last.Turn == TurnUnknown {
+				last.Turn = TurnOpen
+			}
 			return last, nil
 		}
 	}
@@ -67,9 +71,10 @@ func LastEvents(r io.ReaderAt, size int64, enc Encoding) (Last, error) {
 
 // lastLines walks lines backwards, until one begins or ends a turn. What lies
 // behind a bad line or a seq gap is a torn tail and does not count. whole says
-// that the text begins with the log's header line.
-func lastLines(text []byte, whole bool) Last {
-	last := Last{Seq: -1}
+// that the text begins with the log's header line. inside: the turn began above
+// the text, and an event that has its place in a step stands in it.
+func lastLines(text []byte, whole bool) (last Last, inside bool) {
+	last = Last{Seq: -1}
 	end := bytes.LastIndexByte(text, '\n')
 	last.Torn = end != len(text)-1
 	var first outcrop.Seq // of the record behind
@@ -80,7 +85,7 @@ func lastLines(text []byte, whole bool) Last {
 		if start == 0 {
 			if whole {
 				last.Known, last.Turn = true, TurnClosed // no turn ever began
-				return last
+				return last, false
 			}
 			break // the line may begin further up
 		}
@@ -90,10 +95,10 @@ func lastLines(text []byte, whole bool) Last {
 		case d.what == isBlank:
 			continue
 		case d.what != isRecord || d.rec.Seq < 0:
-			last = Last{Seq: -1, Torn: true}
+			last, inside = Last{Seq: -1, Torn: true}, false
 			continue
 		case last.Known && d.rec.Last()+1 != first:
-			last = Last{Seq: -1, Torn: true}
+			last, inside = Last{Seq: -1, Torn: true}, false
 		}
 		if !last.Known {
 			last.Known, last.Seq, last.Type, last.Time = true, d.rec.Last(), d.rec.Type, d.rec.Time
@@ -105,18 +110,20 @@ func lastLines(text []byte, whole bool) Last {
 		switch d.rec.Type {
 		case outcrop.TypeTurnEnd:
 			last.Turn = TurnClosed
-			return last
+			return last, false
 		case outcrop.TypeTurnStart:
 			last.Turn = TurnOpen
-			return last
+			return last, false
+		case outcrop.TypeStepStart, outcrop.TypeStepEnd, outcrop.TypeAssistantChunk, outcrop.TypeAssistantMessage, outcrop.TypeToolCall:
+			inside = true
 		}
 	}
-	return last
+	return last, inside
 }
 
 // lastFrames looks for the last frames in b by their magic, from the end.
-func lastFrames(b []byte, whole bool, room *[]byte) Last {
-	last := Last{Seq: -1, Torn: true}
+func lastFrames(b []byte, whole bool, room *[]byte) (last Last, inside bool) {
+	last = Last{Seq: -1, Torn: true}
 	var text []byte
 	next := -1       // where the frame behind starts
 	var starts []int // searching forward is much faster than backward
@@ -145,11 +152,11 @@ func lastFrames(b []byte, whole bool, room *[]byte) Last {
 		text = slices.Concat(part, text)
 		next = at
 		first := whole && at == 0
-		last = lastLines(text, first)
+		last, inside = lastLines(text, first)
 		last.Torn = last.Torn || torn
 		if last.Known && last.Turn != TurnUnknown || len(text) >= tailBytes {
-			return last
+			return last, inside
 		}
 	}
-	return last
+	return last, inside
 }

@@ -82,6 +82,8 @@ func TestTheEndOfALogIsListed(t *testing.T) {
 		{"a good line behind a bad one", []string{turnStart(0, 1), "{bad", `{"type":"step/end","seq":1,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 0, Type: outcrop.TypeTurnStart, Time: 100, Turn: wire.TurnOpen, Torn: true}},
 		{"a gap", []string{turnStart(0, 1), `{"type":"step/end","seq":5,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 0, Type: outcrop.TypeTurnStart, Time: 100, Turn: wire.TurnOpen, Torn: true}},
 		{"blank lines", []string{turnStart(0, 1), turnEnd(1, 1), "", " "}, 0, wire.Last{Known: true, Seq: 1, Type: outcrop.TypeTurnEnd, Time: 101, Turn: wire.TurnClosed}},
+		{"a turn that began further up, and a step's event", []string{turnStart(0, 1), big, `{"type":"step/end","seq":2,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 2, Type: outcrop.TypeStepEnd, Time: 1, Turn: wire.TurnOpen}},
+		{"an event that can stand anywhere", []string{turnStart(0, 1), big, `{"type":"session/title","seq":2,"time":1,"data":{}}`}, 0, wire.Last{Known: true, Seq: 2, Type: outcrop.TypeSessionTitle, Time: 1}},
 		{"a long line before the end", []string{turnStart(0, 1), big, end}, 0, wire.Last{Known: true, Seq: 2, Type: outcrop.TypeTurnEnd, Time: 8, Turn: wire.TurnClosed}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -94,8 +94,12 @@ func (t *terminalApprover) text(q agent.Question) string {
 	if title == "" {
 		title = q.Arguments
 	}
+	question := t.style.bold("allow " + escapeLine(q.Tool) + "?")
+	if title != q.Tool {
+		question += " " + escapeLine(title)
+	}
 	body := strings.TrimRight(q.Preview.Body, "\n")
-	fmt.Fprintf(&b, "%s %s\n", t.style.bold("allow "+escapeLine(q.Tool)+"?"), escapeLine(title))
+	fmt.Fprintln(&b, question)
 	if q.Preview.Dir != "" {
 		fmt.Fprintf(&b, "  in %s\n", escapeLine(q.Preview.Dir))
 	}
@@ -114,7 +118,7 @@ func (t *terminalApprover) text(q agent.Question) string {
 		fmt.Fprintf(&b, "  | %s\n", shown)
 	}
 	if len(lines) > mostPreview {
-		fmt.Fprintf(&b, "%s %s\n", t.style.bold("allow "+escapeLine(q.Tool)+"?"), escapeLine(title))
+		fmt.Fprintln(&b, question)
 	}
 	return b.String()
 }

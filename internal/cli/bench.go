@@ -31,10 +31,10 @@ at the end; it should be on the disk that is to be measured.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.bench(c.Context(), f, args) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.size, "size", "", "text of the logs that are loaded and forked: 64MB, 1GB (default 64MB, fork 256MB)")
+	fl.StringVar(&f.size, "size", "", "text of the logs that are loaded and forked, as `SIZE`: 64MB, 1GB (default 64MB, fork 256MB)")
 	fl.BoolVar(&f.full, "full", false, "the large sizes: load 200 MB, fork 1 GB, growth to 1 GB")
 	fl.BoolVar(&f.quick, "quick", false, "small sizes and one round: does it run at all")
-	fl.StringVar(&f.dir, "dir", "", "where the files go (default: the folder for temporary files)")
+	fl.StringVar(&f.dir, "dir", "", "put the files into this `DIR` (default: the one for temporary files)")
 	return c
 }
 

@@ -33,3 +33,27 @@ func (a *app) completeTarget(c *cobra.Command, args []string, typed string) ([]s
 	}
 	return fits, cobra.ShellCompDirectiveDefault
 }
+
+// nameShells makes the command that prints completions answer a shell that it
+// does not know.
+func nameShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd("completion")
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Short = "Print the completions for a shell"
+		c.Long = "Prints the completions for a shell; the help of each says where they go."
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			var shells []string
+			for _, s := range c.Commands() {
+				shells = append(shells, s.Name())
+			}
+			return usagef("there are no completions for %s: use %s", quote(args[0]), strings.Join(shells, ", "))
+		}
+	}
+}

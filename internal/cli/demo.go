@@ -76,7 +76,7 @@ only when every check holds. Nothing is written outside the folder.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", "", "use this folder, which must be new or empty (default: a new one for temporary files)")
+	c.Flags().StringVar(&dir, "dir", "", "use this `DIR`, which must be new or empty (default: a new one for temporary files)")
 	return c
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/outcrop-dev/outcrop"
@@ -51,7 +53,7 @@ func code(err error) int {
 		return 4
 	case errors.Is(err, outcrop.ErrNotFound), errors.Is(err, store.ErrAmbiguous):
 		return 2
-	case errors.Is(err, outcrop.ErrDamaged), errors.Is(err, outcrop.ErrUnsupported), isFileCode(err):
+	case errors.Is(err, outcrop.ErrDamaged), errors.Is(err, outcrop.ErrUnsupported), isFileCode(err), isStored(err):
 		return 3
 	}
 	return 1
@@ -67,27 +69,67 @@ func isFileCode(err error) bool {
 	}
 }
 
-// explain is the one sentence that a person reads about an error: no usage, no
-// stack, control characters escaped.
+// isStored reports the refusal of an event that a file holds, not of one that
+// was to be written.
+func isStored(err error) bool {
+	var e *outcrop.Error
+	return errors.As(err, &e) && e.Line > 0 && errors.Is(err, outcrop.ErrRefused)
+}
+
+// explain is the one line that a person reads about an error: no usage, no
+// stack, control characters escaped. "" when everything was said already.
 func (a *app) explain(err error) string {
-	var e *exitError
-	if errors.As(err, &e) && e.err == nil {
-		return ""
-	}
-	if errors.Is(err, context.Canceled) && code(err) == 130 {
+	parts := joined(err)
+	if len(parts) > 0 && errors.Is(err, context.Canceled) && code(err) == 130 {
 		return "interrupted"
 	}
+	var said []string
+	for _, part := range parts {
+		if text := escapeLine(withHint(part)); !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// joined are the errors that errors.Join put together, without those that say
+// nothing.
+func joined(err error) []error {
+	if e, ok := err.(*exitError); ok {
+		if e.err == nil {
+			return nil
+		}
+		return joined(e.err)
+	}
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var parts []error
+	var texts []string
+	for _, part := range several.Unwrap() {
+		parts = append(parts, joined(part)...)
+		texts = append(texts, part.Error())
+	}
+	if strings.Join(texts, "\n") != err.Error() { // it has words of its own
+		return []error{err}
+	}
+	return parts
+}
+
+// withHint is the text of an error, and what can be done about it where the
+// error itself does not say so.
+func withHint(err error) string {
 	text := err.Error()
 	var oe *outcrop.Error
-	hinted := errors.As(err, &oe) && oe.Hint != ""
 	switch {
-	case hinted:
+	case errors.As(err, &oe) && oe.Hint != "":
 	case errors.Is(err, syscall.ENOSPC):
 		text += ": make room and try again; what was stored before is intact"
 	case errors.Is(err, fs.ErrPermission):
-		text += ": see who may read and write it, ls -l shows that"
-	case code(err) == 2 && errors.Is(err, fs.ErrNotExist):
-		text += ": give the id of a session (outcrop ls lists them) or the path of a log file"
+		text += ": check who owns it and its mode"
+	case errors.Is(err, fs.ErrNotExist):
+		text += ": check the name"
 	}
-	return escapeLine(text)
+	return text
 }

@@ -12,4 +12,9 @@ var (
 	Count      = count
 	Size       = size
 	Age        = age
+
+	// Explain is the line that is printed about an error, ExitError one with an
+	// exit code.
+	Explain   = (&app{}).explain
+	ExitError = func(code int, err error) error { return &exitError{code, err} }
 )

@@ -8,7 +8,6 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
-	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
 
 // viewFlags are the flags of commands that look at a log at some point.
@@ -55,26 +54,10 @@ func (a *app) loadTarget(ctx context.Context, t *target, v viewFlags) (*seen, er
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err := a.judge(t, sd.Tail(), located(err, sd), s.Len(), v.at); err != nil {
+	if err := a.judge(t, sd.Tail(), store.Located(err, sd), s.Len(), v.at); err != nil {
 		return nil, err
 	}
 	return view(sd.Header(), s, v)
-}
-
-// located adds to the refusal of an event the place where its record stands.
-func located(err error, sd store.Stored) error {
-	var e *outcrop.Error
-	file, ok := sd.(*jsonl.Log)
-	if !ok || !errors.As(err, &e) || e.Path != "" {
-		return err
-	}
-	c := *e
-	pos := file.Reader().Pos()
-	c.Path, c.Line, c.Offset = file.Path(), pos.Line, pos.Offset
-	if c.Hint == "" {
-		c.Hint = "the events before it can be read; outcrop verify lists everything that is wrong"
-	}
-	return &c
 }
 
 // through passes on the records that hold events up to the seq last, or all for

@@ -86,7 +86,11 @@ func (a *app) listText(infos []store.Info, full bool) {
 		default:
 			state = st.yellow(state)
 		}
-		a.text(row(cut(escapeLine(id), 24), age(now, in.UpdatedAt), known(in.Events), known(int64(in.Turns)), size(in.Bytes), state) + "\n")
+		since := "?"
+		if in.UpdatedAt != 0 {
+			since = age(now, in.UpdatedAt)
+		}
+		a.text(row(cut(escapeLine(id), 24), since, known(in.Events), known(int64(in.Turns)), size(in.Bytes), state) + "\n")
 		about := in.Title
 		if in.Cwd != "" {
 			if about != "" {

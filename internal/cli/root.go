@@ -72,6 +72,7 @@ file (.jsonl or .jsonl.zstd).`,
 	}
 	root.SetHelpCommand(newHelpCommand(root))
 	root.InitDefaultHelpCmd()
+	nameShells(root)
 	root.InitDefaultHelpFlag()
 	root.InitDefaultVersionFlag()
 	root.SetUsageTemplate(usageTemplate)
@@ -81,7 +82,7 @@ file (.jsonl or .jsonl.zstd).`,
 // usageTemplate is cobra's, shorter, and with lines of at most 80 columns.
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
-  {{.CommandPath}} COMMAND [TARGET] [flags]{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND{{if not .HasParent}} [TARGET]{{end}} [flags]{{end}}{{if .HasAvailableSubCommands}}
 
 Commands:{{range .Commands}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
@@ -157,7 +158,28 @@ func flagError(c *cobra.Command, err error) error {
 		}
 		return noFlag(c, name)
 	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return usagef("--%s %s: give %s", invalid.GetFlag().Name, quote(invalid.GetValue()), wanted(invalid.GetFlag()))
+	}
+	var bare *pflag.ValueRequiredError
+	if errors.As(err, &bare) {
+		return usagef("--%s needs a value: %s", bare.GetFlag().Name, more)
+	}
 	return usagef("%v: %s", err, more)
+}
+
+// wanted says what the value of a flag must be.
+func wanted(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "int64":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "true or false, or nothing"
+	}
+	return "a " + f.Value.Type()
 }
 
 func noFlag(c *cobra.Command, name string) error {

@@ -55,16 +55,16 @@ stdin and stderr are a terminal, and are refused otherwise unless --approve or
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.session, "session", "", "go on in this session: id, start of one, last, or path of a log file")
-	fl.StringVar(&f.model, "model", "", "PROVIDER:MODEL (OUTCROP_MODEL)")
-	fl.StringVar(&f.script, "script", "", "play the replies in this file instead of asking a model")
-	fl.StringVar(&f.approve, "approve", "", "what needs no question: ask (nothing), edits, all; none refuses all but reading")
+	fl.StringVar(&f.session, "session", "", "go on in this `SESSION`: id, start of one, last, or path of a log file")
+	fl.StringVar(&f.model, "model", "", "the model, as `PROVIDER:MODEL` (OUTCROP_MODEL)")
+	fl.StringVar(&f.script, "script", "", "play the replies in this `FILE` instead of asking a model")
+	fl.StringVar(&f.approve, "approve", "", "`WHAT` needs no question: ask (nothing), edits, all; none refuses all but reading")
 	fl.BoolVar(&f.yes, "yes", false, "the same as --approve all")
 	fl.BoolVar(&f.dsh, "dsh", false, "make a session that DeepSeek Harness can read too")
-	fl.StringVar(&f.system, "system", "", "take the system prompt from this file")
+	fl.StringVar(&f.system, "system", "", "take the system prompt from this `FILE`")
 	fl.BoolVar(&f.chunks, "chunks", false, "with --json: print the pieces of replies too")
-	fl.IntVar(&f.maxSteps, "max-steps", 0, "end the turn after so many steps (default 200; 0: no limit)")
-	fl.Float64Var(&f.maxCost, "max-cost", 0, "call no model once so many US dollars are spent (0: no limit)")
+	fl.IntVar(&f.maxSteps, "max-steps", 0, "end the turn after `N` steps (default 200; 0: no limit)")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "call no model once this many `USD` are spent (0: no limit)")
 	return c
 }
 
@@ -106,17 +106,19 @@ func (r *run) do(ctx context.Context, args []string) error {
 	}
 	err := r.task(ctx)
 	// What is committed is saved even when ctx is over.
-	if closeErr := r.live.Close(context.WithoutCancel(ctx)); closeErr != nil {
-		r.a.problem(closeErr)
-		err = errors.Join(err, &exitError{1, nil})
-	}
+	closeErr := r.live.Close(context.WithoutCancel(ctx))
 	r.a.out.Flush()
-	if err != nil {
+	for _, e := range []error{err, closeErr} {
 		var said *exitError
-		if !errors.As(err, &said) || said.err != nil {
-			r.a.problem(err)
-			err = &exitError{code(err), nil}
+		if e != nil && (!errors.As(e, &said) || said.err != nil) {
+			r.a.problem(e)
 		}
+	}
+	switch {
+	case err != nil:
+		err = &exitError{code(err), nil}
+	case closeErr != nil:
+		err = &exitError{1, nil}
 	}
 	// The last line, whatever came before.
 	if r.live.Durable() > 0 && !r.a.flags.quiet {
@@ -157,7 +159,7 @@ func (r *run) findSession(ctx context.Context) error {
 		}
 		s, _, err := store.Inspect(ctx, t.store, t.id, outcrop.Options{})
 		if err != nil {
-			return err
+			return unreadable(err)
 		}
 		r.target, r.stored = t, s
 		stated = s.Header().Cwd

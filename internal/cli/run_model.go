@@ -22,6 +22,21 @@ type chosen struct {
 }
 
 func (r *run) chooseModel(ctx context.Context) error {
+	if err := r.findModel(ctx); err != nil {
+		return err
+	}
+	if r.cost() == 0 || r.with.price != nil {
+		return nil
+	}
+	name := r.with.config.Provider + ":" + r.with.config.Model
+	if r.costSet {
+		return usagef("--max-cost: the price of %s is unknown: set its price in the configuration, or leave the limit out", escapeLine(name))
+	}
+	r.a.note("the price of %s is unknown: limits.cost_usd cannot be kept", escapeLine(name))
+	return nil
+}
+
+func (r *run) findModel(ctx context.Context) error {
 	if r.script != "" {
 		sc, err := r.a.readScript(r.script)
 		if err != nil {
@@ -29,7 +44,7 @@ func (r *run) chooseModel(ctx context.Context) error {
 		}
 		r.with = chosen{
 			provider: &script.Model{Script: sc}, window: sc.Header.Window,
-			config: llm.Config{Provider: script.Provider, Model: sc.Header.Model},
+			config: llm.Config{Provider: script.Provider, Model: sc.Header.Model, MaxTokens: sc.Header.MaxOutput},
 		}
 		return nil
 	}
@@ -41,7 +56,8 @@ func (r *run) chooseModel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.with = chosen{provider: p, window: m.Window, price: m.Price, config: llm.Config{Provider: m.Provider.Name, Model: m.Name}}
+	r.with = chosen{provider: p, window: m.Window, price: m.Price,
+		config: llm.Config{Provider: m.Provider.Name, Model: m.Name, MaxTokens: m.MaxOutput}}
 	return nil
 }
 

@@ -127,7 +127,7 @@ func briefCall(args string) string {
 func (o *output) tellRetry(ev outcrop.Event) {
 	ms := intMember(ev.Data, "delayMs")
 	why := ""
-	if f := message.ParseFailure(jsonwire.Get(ev.Data, "error")); f != nil {
+	if f := message.ParseFailure(jsonwire.Get(ev.Data, "failure")); f != nil {
 		why = oneLine(f.Message) + ": "
 	}
 	o.r.a.note("%strying again in %.1f s", why, float64(ms)/1000)

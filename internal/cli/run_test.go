@@ -116,6 +116,15 @@ func TestRunStreamsToATerminal(t *testing.T) {
 	}
 }
 
+func TestARetrySaysWhy(t *testing.T) {
+	d := newDesk(t, strings.NewReader(""))
+	d.file("s.jsonl", `{"error":{"code":"SERVER","message":"the server is busy","status":503,"retryAfterMs":5}}`, `{"text":"there"}`)
+	if code := d.run(t.Context(), "run", "--script", "s.jsonl", "hello"); code != 0 {
+		t.Fatalf("exit %d: %s", code, d.err)
+	}
+	wants(t, "stderr", d.err.String(), "outcrop: the server is busy: trying again in 0.0 s\n")
+}
+
 func TestApprovalAtATerminal(t *testing.T) {
 	write := `{"tools":[{"name":"write","args":{"path":"new.txt","content":"one\ntwo\n"}}]}`
 	for _, c := range []struct {

@@ -232,6 +232,7 @@ func (a *app) showNodes(l *seen) error {
 // showConversation prints the events that once were appended to the surface, in
 // the order of the log, and in a line each what edited them.
 func (a *app) showConversation(l *seen) error {
+	said := false
 	for r := range l.log.Records(0) {
 		if r.Run != nil {
 			continue
@@ -242,6 +243,7 @@ func (a *app) showConversation(l *seen) error {
 		var err error
 		switch {
 		case appended:
+			said = true
 			err = a.entry(ev)
 		case a.flags.json:
 		case isReplace:
@@ -257,6 +259,9 @@ func (a *app) showConversation(l *seen) error {
 	}
 	if l.open && !a.flags.json {
 		a.text(a.style().yellow(fmt.Sprintf("-- turn %d is open", l.turn)) + "\n")
+	}
+	if !said {
+		a.note("no message in %s: --log shows all events", plural(l.log.Len(), "event"))
 	}
 	return nil
 }

@@ -101,7 +101,11 @@ func (l *seen) fallback(o *answer) *answer {
 // surfaceText draws the strata: a line for each node, below it what it covers.
 func (a *app) surfaceText(l *seen) {
 	st := a.style()
-	a.text(st.bold("surface of "+cut(l.id(), 44)) + fmt.Sprintf(" after event %d\n", l.at))
+	after := ""
+	if l.at >= 0 {
+		after = fmt.Sprintf(" after event %d", l.at)
+	}
+	a.text(st.bold("surface of "+cut(l.id(), 44)) + after + "\n")
 	a.text(fmt.Sprintf("%s over %s, %s\n", plural(len(l.fold.Nodes), "node"), plural(l.log.Len(), "event"), plural(l.fold.Generation, "edit")))
 	if l.noMarkers {
 		a.text("the messages of this log carry no surface markers: it can be looked at, not continued\n")

@@ -61,15 +61,11 @@ func (a *app) verify(ctx context.Context, name string, strict bool) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	f, err := os.Open(path)
+	f, fi, err := jsonl.OpenBytes(path)
 	if err != nil {
-		return 0, &exitError{2, err}
+		return 0, unreadable(err)
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
 	enc, ok := wire.EncodingOf(path)
 	if !ok {
 		_, err := jsonl.File(path, jsonl.Options{})
@@ -202,7 +198,7 @@ func (a *app) summary(s *doctor.Summary, strict bool) error {
 	case strict && s.Warnings > 0:
 		verdict = st.red("not ok (--strict)")
 	}
-	a.text(st.bold(cut(escapeLine(s.Target), 60)) + ": " + verdict + "\n")
+	a.text(st.bold(escapeLine(s.Target)) + ": " + verdict + "\n")
 	if s.Err == nil {
 		open := ""
 		if s.OpenTurn {

@@ -127,32 +127,52 @@ func (s *FileStore) Acquire(ctx context.Context, id string) (store.Lease, error)
 		return nil, f.problem("open", name)
 	}
 	l := s.lease()
-	if dir, ok := s.inRoot(h); ok {
-		l.lockPath, l.root = lockIn(filepath.Dir(s.path)), dir
-	}
+	l.path = s.real()
+	l.lockPath, l.root = s.lockFor(h)
 	if err := l.take(ctx); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// inRoot reports whether the file lies where a root has the log of this
-// session, and in which root. Then it is locked as the root locks it: there is
-// one lock for one log, whatever way leads to it.
-func (s *FileStore) inRoot(h outcrop.Header) (root string, ok bool) {
-	project := filepath.Dir(filepath.Dir(s.path))
+// real is the path of the file itself when the store's path leads to it through
+// symbolic links: there is one lock for one log, whatever way leads to it.
+func (s *FileStore) real() string {
+	if p, err := filepath.EvalSymlinks(s.path); err == nil {
+		return p
+	}
+	return s.path
+}
+
+// lockFor is the lock of the file when it holds the session of h, and the root
+// that it lies in, "" for none.
+func (s *FileStore) lockFor(h outcrop.Header) (lock, root string) {
+	p := s.real()
+	for _, way := range [...]string{p, s.path} {
+		if root, ok := inRoot(way, h, s.enc); ok {
+			return lockIn(filepath.Dir(p)), root
+		}
+	}
+	return p + ".lock", ""
+}
+
+// inRoot reports whether a path is where a root has the log of this session,
+// and in which root. Then the log is locked as the root locks it.
+func inRoot(path string, h outcrop.Header, enc wire.Encoding) (root string, ok bool) {
+	project := filepath.Dir(filepath.Dir(path))
 	place := Store{root: filepath.Dir(project)}
-	want, err := place.pathFor(h, s.enc)
-	return place.root, err == nil && want == s.path
+	want, err := place.pathFor(h, enc)
+	return place.root, err == nil && want == path
 }
 
 // laterGeneration names a newer generation beside a file that has the name of a
 // log in a root.
 func (s *FileStore) laterGeneration() string {
-	if filepath.Base(s.path) != logName(s.enc) {
+	p := s.real()
+	if filepath.Base(p) != logName(s.enc) {
 		return ""
 	}
-	f, _, err := lookIn(filepath.Dir(s.path))
+	f, _, err := lookIn(filepath.Dir(p))
 	if err != nil {
 		return ""
 	}
@@ -202,10 +222,7 @@ func (s *FileStore) List(ctx context.Context, o store.ListOptions) ([]store.Info
 	}
 	lk := newLooker(o)
 	in := lk.file(s.path, s.enc)
-	lock := s.path + ".lock"
-	if _, ok := s.inRoot(in.Header); ok {
-		lock = lockIn(filepath.Dir(s.path))
-	}
+	lock, _ := s.lockFor(in.Header)
 	lk.locked(&in, lock)
 	return []store.Info{in}, ctx.Err()
 }

@@ -40,7 +40,8 @@ type lease struct {
 	synced bool
 	dead   error // why nothing may be written any more
 
-	in      *Log // for loading; nil for a new log
+	in      *Log     // for loading; nil for a new log
+	stop    wire.Pos // as in Log
 	tail    wire.Tail
 	encoder *wire.Encoder
 	buf     []byte
@@ -93,11 +94,17 @@ func (l *lease) Records() iter.Seq2[outcrop.Record, error] {
 		defer in.Close()
 		for r, err := range in.Records() {
 			if !yield(r, err) {
+				l.stop = in.r.Pos()
 				return
 			}
 		}
 		l.tail = in.r.Tail()
 	}
+}
+
+// Stopped is store.Placed's.
+func (l *lease) Stopped() (path string, line int, offset int64) {
+	return l.path, l.stop.Line, l.stop.Offset
 }
 
 // Tail is store.Lease's.

@@ -178,19 +178,11 @@ func (lk *looker) file(path string, enc wire.Encoding) store.Info {
 		in.Reason = osReason(err)
 		return in
 	}
-	f, err := os.Open(path)
+	f, fi, err := OpenBytes(path)
 	if err != nil {
 		return bad(err)
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return bad(err)
-	}
-	if !fi.Mode().IsRegular() {
-		in.Reason = "not a regular file but " + kindOf(fi.Mode())
-		return in
-	}
 	size := fi.Size()
 	in.Bytes, in.UpdatedAt = size, fi.ModTime().UnixMilli()
 	var r io.ReaderAt = f
@@ -296,8 +288,12 @@ func reasonOf(err error) string {
 
 func osReason(err error) string {
 	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	var e *outcrop.Error
+	switch {
+	case errors.As(err, &pe):
 		return pe.Err.Error()
+	case errors.As(err, &e) && e.Msg != "":
+		return e.Msg
 	}
 	return err.Error()
 }

@@ -24,6 +24,12 @@ type lock struct {
 // takeLock takes a lock file, which is made when it is missing, and writes the
 // holder into it. Somebody else's lock gives a *store.LockedError.
 func takeLock(path string, opt *Options) (*lock, error) {
+	// The holder is written into it: never through a link into another file.
+	if fi, err := os.Lstat(path); err == nil && !fi.Mode().IsRegular() {
+		p := pathProblem("lock", path, fs.ErrInvalid).(*outcrop.Error)
+		p.Msg, p.Hint = "the lock is not a regular file but "+kindOf(fi.Mode()), "remove it, a plain file takes its place"
+		return nil, p
+	}
 	fl := flock.New(path, flock.SetPermissions(0o600))
 	for {
 		ok, err := try(fl)

@@ -319,6 +319,71 @@ func TestAFileInARootHasTheRootsLock(t *testing.T) {
 	}
 }
 
+// However a log is named, its one lock lies beside the file itself.
+func TestALogBehindLinksHasOneLock(t *testing.T) {
+	both(t, func(t *testing.T, o Options) {
+		s := root(t, o)
+		session(t, s, "s1", 1)
+		inRoot := logPath(t, s, "s1")
+		_, ending, _ := strings.Cut(filepath.Base(inRoot), ".")
+		dir := t.TempDir()
+		b, err := os.ReadFile(inRoot)
+		must(t, err)
+		alone := filepath.Join(dir, "alone."+ending)
+		must(t, os.WriteFile(alone, b, 0o600))
+		for _, log := range []string{inRoot, alone} {
+			links := t.TempDir()
+			file, chain, folder := filepath.Join(links, "a link."+ending), filepath.Join(links, "b."+ending), filepath.Join(links, "folder")
+			for _, l := range [][2]string{{log, file}, {file, chain}, {filepath.Dir(log), folder}} {
+				if err := os.Symlink(l[0], l[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ways := []string{log, file, chain, filepath.Join(folder, filepath.Base(log))}
+			for _, first := range ways {
+				l, err := OpenFile(bg, first, Options{}, store.Options{})
+				must(t, err)
+				for _, second := range ways {
+					if _, err := OpenFile(bg, second, Options{}, store.Options{}); !errors.Is(err, store.ErrLocked) {
+						t.Errorf("%s and %s have two writers: %v", first, second, err)
+					}
+					one, err := File(second, Options{})
+					must(t, err)
+					if infos, err := one.List(bg, store.ListOptions{}); err != nil || len(infos) != 1 || infos[0].State != store.StateLocked {
+						t.Errorf("%s is listed as %+v, %v", second, infos, err)
+					}
+				}
+				if log == inRoot {
+					if _, err := s.Acquire(bg, "s1"); !errors.Is(err, store.ErrLocked) {
+						t.Errorf("%s and its root have two writers: %v", first, err)
+					}
+				}
+				must(t, l.Close(bg))
+			}
+			if got := names(t, links); len(got) != 3 {
+				t.Errorf("files beside the links: %v", got)
+			}
+		}
+	})
+}
+
+func TestALockThatIsALinkIsNotWrittenThrough(t *testing.T) {
+	s := root(t, Options{})
+	session(t, s, "s1", 1)
+	path := lockIn(filepath.Dir(logPath(t, s, "s1")))
+	other := filepath.Join(t.TempDir(), "a letter")
+	must(t, os.WriteFile(other, []byte("dear"), 0o600))
+	must(t, os.Remove(path))
+	must(t, os.Symlink(other, path))
+	_, err := store.Open(bg, s, "s1", store.Options{})
+	if err == nil || !strings.Contains(err.Error(), "not a regular file but a symbolic link") {
+		t.Errorf("got %v", err)
+	}
+	if b, err := os.ReadFile(other); err != nil || string(b) != "dear" {
+		t.Errorf("the other file holds %q, %v", b, err)
+	}
+}
+
 func TestPathsThatAreNoLog(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "folder.jsonl"), 0o700))

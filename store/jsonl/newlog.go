@@ -117,7 +117,11 @@ func (n *newLog) drop() {
 		os.Remove(n.temp.Name())
 	}
 	if n.lock != nil {
-		if len(n.made) > 0 && n.made[len(n.made)-1] == filepath.Dir(n.lock.path) {
+		// Only a log needs its lock; that of a file is left out of somebody's
+		// folder when there is none after all.
+		_, err := os.Lstat(n.l.path)
+		alone := n.l.root == "" && errors.Is(err, fs.ErrNotExist)
+		if alone || len(n.made) > 0 && n.made[len(n.made)-1] == filepath.Dir(n.lock.path) {
 			n.lock.remove()
 		} else {
 			n.lock.release()

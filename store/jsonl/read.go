@@ -16,32 +16,44 @@ type Log struct {
 	info os.FileInfo
 	path string
 	r    *wire.Reader
+	stop wire.Pos // of the record at which the reader of Records stopped
 }
 
 // openLog opens a log file and reads its header.
 func openLog(path string, enc wire.Encoding) (*Log, error) {
-	// Opening a pipe would wait for its writer.
-	if fi, err := os.Stat(path); err != nil {
-		return nil, pathProblem("read", path, err)
-	} else if !fi.Mode().IsRegular() {
-		return nil, &outcrop.Error{Op: "read", Path: path, Code: "FILE_KIND", Seq: -1, Offset: -1, Err: outcrop.ErrRefused,
-			Msg: "not a regular file but " + kindOf(fi.Mode()), Hint: "name a log file, " + logName(wire.Plain) + " or " + logName(wire.Zstd)}
-	}
-	f, err := os.Open(path)
+	f, fi, err := OpenBytes(path)
 	if err != nil {
-		return nil, pathProblem("read", path, err)
-	}
-	fi, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, pathProblem("read", path, err)
+		return nil, err
 	}
 	r, err := wire.NewReader(f, fi.Size(), enc)
 	if err != nil {
 		f.Close()
 		return nil, at(path, err)
 	}
-	return &Log{f, fi, path, r}, nil
+	return &Log{f: f, info: fi, path: path, r: r}, nil
+}
+
+// OpenBytes opens a file for who reads the bytes of a log without taking them
+// for one. What is not a regular file is refused (FILE_KIND) and not opened: the
+// opening of a pipe waits for its writer, that of a device may do anything.
+func OpenBytes(path string) (*os.File, fs.FileInfo, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, pathProblem("read", path, err)
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, nil, &outcrop.Error{Op: "read", Path: path, Code: "FILE_KIND", Seq: -1, Offset: -1, Err: outcrop.ErrRefused,
+			Msg: "not a regular file but " + kindOf(fi.Mode()), Hint: "name a log file, " + logName(wire.Plain) + " or " + logName(wire.Zstd)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, pathProblem("read", path, err)
+	}
+	if fi, err = f.Stat(); err != nil {
+		f.Close()
+		return nil, nil, pathProblem("read", path, err)
+	}
+	return f, fi, nil
 }
 
 func kindOf(m fs.FileMode) string {
@@ -52,6 +64,8 @@ func kindOf(m fs.FileMode) string {
 		return "a pipe"
 	case m&fs.ModeSocket != 0:
 		return "a socket"
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
 	}
 	return "a device"
 }
@@ -86,10 +100,16 @@ func (l *Log) Records() iter.Seq2[outcrop.Record, error] {
 				err = at(l.path, err)
 			}
 			if !yield(r, err) {
+				l.stop = l.r.Pos()
 				return
 			}
 		}
 	}
+}
+
+// Stopped is store.Placed's.
+func (l *Log) Stopped() (path string, line int, offset int64) {
+	return l.path, l.stop.Line, l.stop.Offset
 }
 
 // Tail is store.Stored's.
