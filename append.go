@@ -33,6 +33,7 @@ type checkedPayload interface{ holdsRaw() bool }
 // Candidate is an event that may be appended as part of a group.
 type Candidate struct {
 	typ       Type
+	tag       typeTag
 	payload   interface{ appendData([]byte) []byte }
 	raw       bool
 	data      []byte
@@ -44,24 +45,34 @@ type Candidate struct {
 // LogCandidate makes a candidate for AppendAll that does not stand on the
 // surface.
 func LogCandidate(p LogPayload) Candidate {
-	c := Candidate{typ: p.EventType(), payload: p, raw: holdsRaw(p)}
+	c := Candidate{typ: p.EventType(), payload: p}
+	c.tag = c.typ.tag()
+	if c.tag == chunkTag {
+		// The hot path: nearly all events are chunks.
+		if chunk, ok := p.(AssistantChunk); ok {
+			c.raw = chunk.holdsRaw()
+			return c
+		}
+	}
+	c.raw = holdsRaw(p)
 	if r, ok := p.(RawPayload); ok {
 		c.ignorable = r.Ignorable
 	} else {
-		c.ignorable = c.typ.class() == classOurs
+		c.ignorable = c.tag.class() == classOurs
 	}
 	return c
 }
 
 // SurfaceCandidate makes a candidate for AppendAll that enters the surface.
 func SurfaceCandidate(p SurfacePayload, op SurfaceOp, sources Sources) Candidate {
-	return Candidate{typ: p.EventType(), payload: p, raw: holdsRaw(p), op: op, sources: sources}
+	typ := p.EventType()
+	return Candidate{typ: typ, tag: typ.tag(), payload: p, raw: holdsRaw(p), op: op, sources: sources}
 }
 
 // RawCandidate makes a candidate from an event's Type, Data, Sources, Op and
 // Ignorable; its seq and time do not count.
 func RawCandidate(ev Event) Candidate {
-	return Candidate{typ: ev.Type, raw: true, data: ev.Data, op: ev.Op, sources: ev.Sources, ignorable: ev.Ignorable}
+	return Candidate{typ: ev.Type, tag: ev.Type.tag(), raw: true, data: ev.Data, op: ev.Op, sources: ev.Sources, ignorable: ev.Ignorable}
 }
 
 func holdsRaw(p any) bool {
@@ -226,8 +237,8 @@ func (s *Session) AppendAll(group ...Candidate) ([]Event, error) {
 // prepare encodes a candidate into the log's memory and judges all that does
 // not depend on the surface.
 func (s *Session) prepare(c *Candidate, ev *Event, info *msgInfo, seq Seq) *Error {
-	cls := c.typ.class()
-	*ev = Event{Type: c.typ, Seq: seq, Time: s.now(), Sources: c.sources, Op: c.op, Ignorable: c.ignorable, cls: cls}
+	cls := c.tag.class()
+	*ev = Event{Type: c.typ, Seq: seq, Time: s.now(), Sources: c.sources, Op: c.op, Ignorable: c.ignorable, tag: c.tag}
 	if c.typ == TypeEndSeed {
 		return refuse("END_SEED", seq, "session/end-seed is written by the constructor alone")
 	}

@@ -179,7 +179,7 @@ func (o *openTurn) find(id string) *pendingToken {
 func (o *openTurn) close(next Seq, time int64) []Event {
 	var out []Event
 	add := func(t Type, data []byte, op SurfaceOp, src Sources) {
-		ev := Event{Type: t, Seq: next, Time: time, Data: data, Op: op, Sources: src, state: textValid, cls: t.class()}
+		ev := Event{Type: t, Seq: next, Time: time, Data: data, Op: op, Sources: src, state: textValid, tag: t.tag()}
 		// Closers carry surfaceOp before sourceEventSeqs, as dsh writes them.
 		line := append([]byte(nil), `{"type":`...)
 		line = jsonwire.AppendString(line, string(t))

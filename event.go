@@ -31,7 +31,7 @@ type Event struct {
 	dataOff uint32   // where Data and Sources start in line; valid when text is
 	srcOff  uint32   //
 	state   evState  // what is known about the bytes
-	cls     class    // of Type; classNone when not looked up yet
+	tag     typeTag  // of Type
 	bad     envFault // first fault of the envelope, judged at admission
 }
 
@@ -119,12 +119,12 @@ func DecodeEvent(line []byte) (Event, error) {
 		switch string(key) {
 		case "type":
 			have |= 1
-			if t, ok := internType(v); ok {
-				e.Type = t
-			} else if s, ok := jsonwire.Text(v); ok {
-				e.Type = Type(s)
-			} else {
-				note(envType)
+			e.Type, e.tag = internType(v)
+			if e.tag == noTag {
+				s, ok := jsonwire.Text(v)
+				if e.Type, e.tag = Type(s), Type(s).tag(); !ok {
+					note(envType)
+				}
 			}
 		case "seq":
 			have |= 2
@@ -189,16 +189,18 @@ func DecodeEvent(line []byte) (Event, error) {
 		e.state |= seqUnknown
 	}
 	e.bad = fault
-	e.cls = e.Type.class()
+	if e.tag == noTag {
+		e.tag = foreignTag
+	}
 	return e, nil
 }
 
 // class is the class of the event's type.
 func (e *Event) class() class {
-	if e.cls == classNone {
+	if e.tag == noTag {
 		return e.Type.class()
 	}
-	return e.cls
+	return e.tag.class()
 }
 
 // ErrNotObject is DecodeEvent's error for JSON that is not an object.
@@ -262,7 +264,7 @@ func (e Event) Clone() Event {
 // type and other data, while Line stays the bytes that are stored. data must be
 // valid JSON.
 func (e Event) Upgraded(t Type, data json.RawMessage) Event {
-	e.Type, e.Data, e.cls = t, data, t.class()
+	e.Type, e.Data, e.tag = t, data, t.tag()
 	e.state &^= inLine
 	return e
 }

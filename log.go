@@ -146,7 +146,10 @@ func (d *logData) fill(ev *Event, e *entry, seq Seq) {
 	ev.line = line
 	ev.dataOff, ev.srcOff = e.dataOff, 0
 	ev.state = textValid | inLine
-	ev.cls = classOf(e.typ)
+	ev.tag = foreignTag
+	if int(e.typ) < len(typeTable) {
+		ev.tag = typeTag(e.typ + 1)
+	}
 	ev.bad = envGood
 	if e.flags&^flagEmpty == 0 {
 		return

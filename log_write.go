@@ -45,22 +45,24 @@ func (w *logWriter) unkeep(b []byte) {
 	}
 }
 
-func (w *logWriter) idOf(t Type) typeID {
-	if t == TypeAssistantChunk {
-		return idChunk
+// idOf is the number of an event's type in this log.
+func (w *logWriter) idOf(ev *Event) typeID {
+	tag := ev.tag
+	if tag == noTag {
+		tag = ev.Type.tag()
 	}
-	if id, ok := typeIDs[t]; ok {
-		return id
+	if tag != foreignTag {
+		return typeID(tag - 1)
 	}
-	if id, ok := w.nameIDs[t]; ok {
+	if id, ok := w.nameIDs[ev.Type]; ok {
 		return id
 	}
 	if w.nameIDs == nil {
 		w.nameIDs = map[Type]typeID{}
 	}
 	id := typeID(len(typeTable) + len(w.names))
-	w.nameIDs[t] = id
-	w.names = append(w.names, t)
+	w.nameIDs[ev.Type] = id
+	w.names = append(w.names, ev.Type)
 	return id
 }
 
@@ -81,9 +83,8 @@ func (w *logWriter) slot() *entry {
 // addEvent commits an event that admission has passed. ev.line must be in
 // memory that nobody changes.
 func (w *logWriter) addEvent(ev *Event, info *msgInfo) {
-	id := w.idOf(ev.Type)
 	e := w.slot()
-	e.typ = id
+	e.typ = w.idOf(ev)
 	e.time = ev.Time
 	if ev.state&inLine == 0 {
 		// An upgraded view: the entry gets a line of its own, the stored line

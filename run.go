@@ -356,7 +356,7 @@ func (r *Run) each(s *rowSpans, f func(i int, time int64, member []byte) bool) {
 }
 
 func (r *Run) event(s *rowSpans, i int, time int64, member []byte) Event {
-	return Event{Type: TypeAssistantChunk, Seq: r.First + Seq(i), Time: time, Data: s.appendData(nil, member), state: textValid, cls: classDSH}
+	return Event{Type: TypeAssistantChunk, Seq: r.First + Seq(i), Time: time, Data: s.appendData(nil, member), state: textValid, tag: chunkTag}
 }
 
 // appendData builds the data of one event of the row.
@@ -404,7 +404,7 @@ type Record struct {
 
 // RunRecord makes the record of a run.
 func RunRecord(r *Run) Record {
-	return Record{Event: Event{Type: TypeAssistantChunk, Seq: r.First, Time: r.headTime(), state: textValid, cls: classDSH}, Run: r}
+	return Record{Event: Event{Type: TypeAssistantChunk, Seq: r.First, Time: r.headTime(), state: textValid, tag: chunkTag}, Run: r}
 }
 
 func (r *Run) headTime() int64 {

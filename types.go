@@ -58,11 +58,10 @@ const (
 type class uint8
 
 const (
-	classNone class = iota // not looked up
-	classUnknown
-	classDSH  // dsh's vocabulary, log-only
-	classOurs // ours, log-only
-	classUser // surface types
+	classUnknown class = iota
+	classDSH           // dsh's vocabulary, log-only
+	classOurs          // ours, log-only
+	classUser          // surface types
 	classAssistant
 	classResult
 	classContext
@@ -144,15 +143,34 @@ func init() {
 	}
 }
 
-func (t Type) class() class {
+// typeTag is a type's place in typeTable and one more, so that an event need
+// not look it up again.
+type typeTag uint16
+
+const (
+	noTag      typeTag = 0         // not looked up yet
+	foreignTag typeTag = 1<<16 - 1 // not in the table
+	chunkTag           = typeTag(idChunk + 1)
+)
+
+func (t Type) tag() typeTag {
 	if t == TypeAssistantChunk {
-		return classDSH
+		return chunkTag
 	}
 	if id, ok := typeIDs[t]; ok {
-		return typeClasses[id]
+		return typeTag(id + 1)
 	}
-	return classUnknown
+	return foreignTag
 }
+
+func (g typeTag) class() class {
+	if g == foreignTag {
+		return classUnknown
+	}
+	return typeClasses[g-1]
+}
+
+func (t Type) class() class { return t.tag().class() }
 
 // Known reports whether this program knows the type: dsh's 48 types,
 // context/message and the types that begin with outcrop/ and are listed here.
@@ -175,16 +193,17 @@ func (t Type) DSH() bool {
 
 func (c class) surface() bool { return c >= classUser && c <= classContext }
 
-// internType finds the type for a JSON string token without allocating.
-func internType(tok []byte) (Type, bool) {
+// internType finds the type for a JSON string token without allocating; noTag
+// when it is not in the table.
+func internType(tok []byte) (Type, typeTag) {
 	if len(tok) < 2 || tok[0] != '"' {
-		return "", false
+		return "", noTag
 	}
 	if string(tok) == `"assistant/chunk"` {
-		return TypeAssistantChunk, true
+		return TypeAssistantChunk, chunkTag
 	}
 	if id, ok := typeIDs[Type(tok[1:len(tok)-1])]; ok {
-		return typeTable[id], true
+		return typeTable[id], typeTag(id + 1)
 	}
-	return "", false
+	return "", noTag
 }
