@@ -186,13 +186,12 @@ func (s *Session) AppendAll(group ...Candidate) ([]Event, error) {
 	infos := make([]msgInfo, len(group))
 	plans := make([]plan, len(group))
 	base := s.log.len
-	// Planning happens on a copy when the group replaces nodes.
-	stage := surface{nodes: s.surface.nodes[:len(s.surface.nodes):len(s.surface.nodes)]}
-	for i := range group {
-		if group[i].op.kind == opReplace {
-			stage.nodes = slices.Clone(stage.nodes)
-			break
-		}
+	// An append is planned without a look at the surface; a group that replaces
+	// nodes is planned on a copy.
+	stage := surface{nodes: s.surface.nodes}
+	staged := slices.ContainsFunc(group, func(c Candidate) bool { return c.op.kind == opReplace })
+	if staged {
+		stage.nodes = slices.Clone(stage.nodes)
 	}
 	target := func(pos int) ([]byte, bool) {
 		if seq := stage.nodes[pos]; seq >= base {
@@ -213,7 +212,9 @@ func (s *Session) AppendAll(group ...Candidate) ([]Event, error) {
 		if err != nil {
 			return nil, s.refusal(err, &group[i])
 		}
-		stage.apply(plans[i], ev.Seq)
+		if staged {
+			stage.apply(plans[i], ev.Seq)
+		}
 	}
 	for i := range events {
 		if err := s.askVetoes(&events[i]); err != nil {
