@@ -16,10 +16,17 @@ const (
 	fromReading               // looked at only: unknown types pass
 )
 
+// MaxRecord is the longest line of an event, in bytes. A stored log with a
+// longer one could not be continued, so none is accepted.
+const MaxRecord = 256 << 20
+
 // admit judges everything about a candidate that does not depend on the
 // surface, in the order that docs/format.md lists: lossless JSON, legacy
 // names, envelope, shape of request headers, shape of messages, seq.
 func (s *Session) admit(ev *Event, from origin, want Seq, info *msgInfo) *Error {
+	if len(ev.line) > MaxRecord {
+		return refuse("RECORD_TOO_BIG", want, "the event has "+itoa(int64(len(ev.line)))+" bytes, no log holds one of more than "+itoa(MaxRecord))
+	}
 	if from == fromSeed {
 		if err := jsonwire.Lossless(ev.Data); err != nil {
 			return refuse("NOT_LOSSLESS", want, "data would not survive a JavaScript reader: "+err.Error())

@@ -17,6 +17,12 @@ import (
 // admission refuses.
 const maxPasses = 100
 
+// So that a long log with many refused events ends in some time, fewer passes
+// are made once so much text was read again, in bytes.
+var maxReread int64 = 1 << 30
+
+const minPasses = 10
+
 // verifier is one verification.
 type verifier struct {
 	ctx    context.Context
@@ -35,6 +41,7 @@ type verifier struct {
 	// by an earlier pass.
 	seen    outcrop.Seq
 	neutral map[outcrop.Seq]bool
+	reread  int64         // bytes of text that were read up to refused events
 	warned  int           // warnings of the reader that were reported
 	last    outcrop.Event // the one that admission was given last
 }
@@ -108,7 +115,9 @@ func (v *verifier) refused(err error, seq outcrop.Seq, pass int) bool {
 	}
 	v.dsh.refusedByAdmission(e.Code, seq)
 	v.neutral[seq] = true
-	if pass == maxPasses {
+	pos := v.reader.Pos()
+	v.reread += max(pos.Offset, pos.TextOffset)
+	if pass == maxPasses || pass >= minPasses && v.reread > maxReread {
 		v.warn("MORE_FINDINGS", seq, v.reader.Pos(), fmt.Sprintf("%d events were refused; the ones behind are not looked for", pass), "")
 		return false
 	}

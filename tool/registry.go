@@ -189,23 +189,38 @@ func (r *Registry) Run(ctx context.Context, t Tool, call Call) (out Outcome) {
 		Content: []message.Block{message.Text("Error: " + err.Error())}, IsError: true, Meta: res.Meta})
 }
 
-// maxMeta bounds the meta of a result, in bytes.
-const maxMeta = 1 << 20
+const (
+	// maxMeta bounds the meta of a result, in bytes.
+	maxMeta = 1 << 20
+	// maxOther bounds the blocks of a result that are no text, in bytes.
+	maxOther = 32 << 20
+)
 
 // finish makes an outcome fit for a log: text that is UTF-8, JSON that can be
 // written, never no content, nothing over the limit. What comes out of here is
 // never refused as an event, so a tool cannot fail its session.
 func (r *Registry) finish(ctx context.Context, call Call, out Outcome) Outcome {
-	blocks := make([]message.Block, 0, len(out.Content)+1)
+	var blocks []message.Block
+	other := 0 // bytes of blocks that the limit for text does not touch
 	for _, b := range out.Content {
 		switch {
 		case b.Type == message.TextBlock && b.Raw == nil:
+			if b.Text == "" {
+				continue
+			}
 			if !utf8.ValidString(b.Text) {
 				b.Text = strings.ToValidUTF8(b.Text, "\uFFFD")
 			}
 		case !writable(b.AppendJSON(nil)):
 			r.logger.Warn("tool gave a block that cannot be written; it is dropped", "tool", call.Name, "call", call.ID, "type", string(b.Type))
 			b = message.Text(fmt.Sprintf("[a block of type %q that cannot be written was dropped]", b.Type))
+		default:
+			n := len(b.AppendJSON(nil))
+			if other += n; other > maxOther {
+				other -= n
+				r.logger.Warn("tool gave more than a result can hold; a block is dropped", "tool", call.Name, "call", call.ID, "type", string(b.Type), "bytes", n)
+				b = message.Text(fmt.Sprintf("[a block of type %q with %d bytes was dropped: a result holds %d bytes of such blocks]", b.Type, n, maxOther))
+			}
 		}
 		blocks = append(blocks, b)
 	}

@@ -235,3 +235,21 @@ func TestLongOutputWithoutASpillSaysThatItIsGone(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 }
+
+// A result is one line of the log, which has a limit: a tool must not be able to
+// give one that is refused.
+func TestBlocksThatAreNoTextHaveALimitToo(t *testing.T) {
+	image := message.Block{Type: "image", Raw: json.RawMessage(`{"type":"image","data":"` + strings.Repeat("A", 20<<20) + `"}`)}
+	r := registry(t, tool.Options{}, greeter(t, func(context.Context, greetArgs) (tool.Result, error) {
+		return tool.Result{Content: []message.Block{image, image, message.Text("text")}}, nil
+	}))
+	tl, call, bad := r.Check("c1", "greet", `{"name":"Ada"}`)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	out := r.Run(context.Background(), tl, call)
+	if len(out.Content) != 3 || out.Content[0].Type != "image" || out.Content[1].Type != message.TextBlock ||
+		!strings.Contains(out.Content[1].Text, `a block of type "image" with 20971`) || out.Content[2].Text != "text" {
+		t.Errorf("%d blocks: %.200q", len(out.Content), out.Content[1].Text)
+	}
+}

@@ -12,6 +12,10 @@ import (
 // minRun is the least number of events in a row that a writer makes.
 const minRun = 3
 
+// maxRow is about how many bytes of strings go into one row, so that a row stays
+// far below MaxLine.
+const maxRow = MaxLine / 8
+
 // packer turns runs of chunk deltas into rows. Two events wait until the third
 // shows whether there is a run.
 type packer struct {
@@ -44,7 +48,7 @@ func (p *packer) add(e *outcrop.Event) bool {
 	if !ok {
 		return false
 	}
-	if p.n > 0 && !p.goesOn(e, &d) {
+	if p.n > 0 && (!p.goesOn(e, &d) || len(p.texts)+len(d.text) > maxRow) {
 		p.flush()
 	}
 	if p.n > 0 {

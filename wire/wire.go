@@ -100,7 +100,7 @@ func EncodingOf(path string) (Encoding, bool) {
 // Limits of what is read.
 const (
 	// MaxLine is the longest line, in bytes without its newline.
-	MaxLine = 256 << 20
+	MaxLine = outcrop.MaxRecord
 	// MaxHeader is the longest header line.
 	MaxHeader = 16 << 20
 	// MaxWindow is the largest zstd window that a frame may ask for.

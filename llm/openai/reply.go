@@ -29,7 +29,18 @@ type reply struct {
 	usage  *message.Usage
 	finish string // the finish reason that came first
 	seen   bool   // an event with choices came
+	size   int    // of what was yielded, in bytes and deltaCost a chunk
 }
+
+// A model that does not end would fill memory and the log, whose lines have a
+// limit too. These bounds are far above what any model gives in one reply: half
+// a million tokens, a thousand calls.
+var maxReply = 32 << 20 // bytes
+
+const (
+	maxCalls  = 1000
+	deltaCost = 64
+)
 
 type textBlock struct {
 	index  int
@@ -65,6 +76,13 @@ func (r *reply) stop(f *message.Failure) {
 func (r *reply) send(c message.Chunk) bool {
 	if err := r.c.caller.Err(); err != nil {
 		r.stop(r.c.broken(err))
+		return false
+	}
+	if c.Type != message.BlockEnd {
+		r.size += len(c.Text) + deltaCost
+	}
+	if r.size > maxReply {
+		r.stop(r.c.fail(CodeMalformed, fmt.Sprintf("sent a reply over %d MiB", maxReply>>20)))
 		return false
 	}
 	return r.yield(c, nil)
@@ -245,6 +263,10 @@ func (r *reply) toolCall(v []byte) bool {
 		args, _ = jsonwire.Text(raw)
 	}
 	t := r.find(v, name)
+	if len(r.calls) > maxCalls {
+		r.stop(r.c.fail(CodeMalformed, fmt.Sprintf("asked for more than %d calls in one reply", maxCalls)))
+		return false
+	}
 	if t.name == "" {
 		t.name = name
 	}

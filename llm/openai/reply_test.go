@@ -294,3 +294,50 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// A server that never ends may not fill memory and log.
+func TestAReplyWithoutEndIsEnded(t *testing.T) {
+	defer func(n int) { maxReply = n }(maxReply)
+	maxReply = 2 << 20
+	mega := strings.Repeat("x", 1<<20)
+	for _, c := range []struct {
+		name  string
+		event func(i int) string
+		want  string
+		most  int // events that are read
+	}{
+		{"text", func(int) string { return `{"choices":[{"delta":{"content":"` + mega + `"}}]}` }, "sent a reply over 2 MiB", 4},
+		{"reasoning", func(int) string { return `{"choices":[{"delta":{"reasoning_content":"` + mega + `"}}]}` }, "sent a reply over 2 MiB", 4},
+		{"arguments", func(int) string {
+			return `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"` + mega + `"}}]}}]}`
+		}, "sent a reply over 2 MiB", 4},
+		{"small pieces", func(int) string { return `{"choices":[{"delta":{"content":"x"}}]}` }, "sent a reply over 2 MiB", 40_000},
+		{"calls", func(i int) string {
+			return fmt.Sprintf(`{"choices":[{"delta":{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"f","arguments":"{}"}}]}}]}`, i, i)
+		}, "asked for more than 1000 calls in one reply", 1100},
+		{"calls without anything", func(i int) string {
+			return fmt.Sprintf(`{"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"name":"f"}}]}}]}`, i)
+		}, "asked for more than 1000 calls in one reply", 1100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				for i := range c.most {
+					if _, err := io.WriteString(w, "data: "+c.event(i)+"\n\n"); err != nil {
+						return
+					}
+				}
+				io.WriteString(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n")
+			})
+			var failure *message.Failure
+			for _, err := range p.Stream(t.Context(), ask(user(message.Text("hi")))) {
+				if err != nil {
+					failure = err.(*message.Failure)
+				}
+			}
+			if failure == nil || failure.Code != CodeMalformed || !strings.HasSuffix(failure.Message, c.want) {
+				t.Errorf("got %v", failure)
+			}
+		})
+	}
+}

@@ -158,7 +158,7 @@ func (s *Store) newLease(h outcrop.Header) (*lease, error) {
 		return nil, err
 	}
 	return &lease{m: s.m, opt: s.opt, header: h, path: path, lockPath: lockIn(filepath.Dir(path)), enc: enc,
-		root: s.root, free: func() error { return s.free(h.ID) }}, nil
+		root: s.root, free: func() error { return s.free(h.ID) }, agrees: func() error { return s.agrees(enc) }}, nil
 }
 
 // free answers whether an id can be given to a new session.

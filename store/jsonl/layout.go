@@ -382,6 +382,27 @@ func (s *Store) encoding() (wire.Encoding, error) {
 	return s.enc, nil
 }
 
+// agrees answers whether a log of this encoding can join what the root holds
+// now. A root that was empty when the encoding was chosen may have got its first
+// log since.
+func (s *Store) agrees(chosen wire.Encoding) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enc != "" {
+		return nil
+	}
+	enc, example, err := s.rootEncoding()
+	switch {
+	case err != nil:
+		return err
+	case enc != "" && enc != chosen:
+		return &outcrop.Error{Op: "create", Path: s.root, Seq: -1, Offset: -1, Code: "ROOT_ENCODING", Err: store.ErrEncoding,
+			Msg: "another program put its first log there meanwhile (" + example + "), and a root has one encoding", Hint: "begin again with jsonl:" + s.root}
+	}
+	s.enc = chosen
+	return nil
+}
+
 // rootEncoding is the encoding of the first log that is found.
 func (s *Store) rootEncoding() (enc wire.Encoding, example string, err error) {
 	projects, err := os.ReadDir(s.root)

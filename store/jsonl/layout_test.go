@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -329,5 +330,32 @@ func TestAFolderThatCannotBeReadOrWritten(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "session.lock")))
 	if _, err := store.Open(bg, s, "s1", store.Options{}); !errors.Is(err, fs.ErrPermission) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+func TestTwoThatBeginARootAtOnceAgreeOnItsEncoding(t *testing.T) {
+	dir := t.TempDir()
+	var leases []store.Lease
+	for i, plain := range []bool{true, false} {
+		s, err := New(dir, Options{Plain: plain})
+		must(t, err)
+		l, err := s.Create(bg, storetest.Header(fmt.Sprint("s", i)))
+		must(t, err)
+		defer l.Close()
+		leases = append(leases, l)
+	}
+	first := func(yield func(outcrop.Record) bool) {
+		yield(outcrop.Record{Event: outcrop.Event{Type: outcrop.TypeTurnStart, Data: []byte(`{"turn":1}`)}})
+	}
+	must(t, leases[0].Append(bg, first))
+	if err := leases[1].Append(bg, first); !errors.Is(err, store.ErrEncoding) || outcrop.CodeOf(err) != "ROOT_ENCODING" {
+		t.Errorf("got %v", err)
+	}
+	s, err := New(dir, Options{})
+	must(t, err)
+	infos, err := s.List(bg, store.ListOptions{})
+	must(t, err)
+	if len(infos) != 1 || infos[0].ID != "s0" {
+		t.Errorf("%+v", infos)
 	}
 }

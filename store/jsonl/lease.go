@@ -31,6 +31,7 @@ type lease struct {
 	enc      wire.Encoding
 	root     string       // "" for a file outside a root
 	free     func() error // whether the id may be given to a new session; nil for a file
+	agrees   func() error // whether the root takes logs of this encoding; nil for a file
 
 	lock   *lock
 	file   *os.File // nil before a new log is published

@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -105,6 +106,23 @@ func (l *lock) release() error {
 func (l *lock) remove() error {
 	os.Remove(l.path)
 	return l.fl.Close()
+}
+
+// holdMost is how long a folder is waited for: who holds one does so for a
+// moment, unless it was stopped.
+const holdMost = 2 * time.Second
+
+// holdFolder waits until nobody else holds a folder, and holds it until free is
+// called. Where folders cannot be locked nobody waits for anybody.
+func holdFolder(dir string) (free func()) {
+	fl := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	ctx, cancel := context.WithTimeout(context.Background(), holdMost)
+	defer cancel()
+	if ok, err := fl.TryLockContext(ctx, time.Millisecond); !ok || err != nil {
+		fl.Close()
+		return func() {}
+	}
+	return func() { fl.Close() }
 }
 
 // readHolder reads who holds a lock, as far as it is written there.

@@ -86,7 +86,10 @@ func (n *newLog) show() (err error) {
 	if err := n.temp.Close(); err != nil {
 		return pathProblem("create", temp, err)
 	}
-	if err := l.m.publishAs(temp, l.path); err != nil {
+	if err := n.publishAs(temp); err != nil {
+		if errors.Is(err, store.ErrEncoding) {
+			return err
+		}
 		if errors.Is(err, fs.ErrExist) {
 			return l.exists()
 		}
@@ -108,6 +111,19 @@ func (n *newLog) show() (err error) {
 	}
 	l.synced = true
 	return nil
+}
+
+// publishAs gives the log its name. Those who put the first log into a root at
+// the same time do it one after the other, so that all have one encoding.
+func (n *newLog) publishAs(temp string) error {
+	l := n.l
+	if l.agrees != nil {
+		defer holdFolder(l.root)()
+		if err := l.agrees(); err != nil {
+			return err
+		}
+	}
+	return l.m.publishAs(temp, l.path)
 }
 
 // drop removes everything that begin made.
