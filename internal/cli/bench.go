@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/benchsuite"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/term"
 )
 
 func (a *app) newBenchCommand() *cobra.Command {
@@ -55,7 +58,7 @@ func (f benchFlags) sizes() (benchsuite.Sizes, time.Duration, error) {
 	s, least := benchsuite.Medium, time.Second
 	switch {
 	case f.full && f.quick:
-		return s, 0, usagef("--full and --quick are two sizes: give one of them")
+		return s, 0, exit.Usagef("--full and --quick are two sizes: give one of them")
 	case f.full:
 		s = benchsuite.Full
 	case f.quick:
@@ -64,7 +67,7 @@ func (f benchFlags) sizes() (benchsuite.Sizes, time.Duration, error) {
 	if f.size != "" {
 		n, ok := parseSize(f.size)
 		if !ok || n < 64<<10 || n > 64<<30 {
-			return s, 0, usagef("--size %s: give a size from 64KB to 64GB, as 64MB or 1GB", quote(f.size))
+			return s, 0, exit.Usagef("--size %s: give a size from 64KB to 64GB, as 64MB or 1GB", term.Quote(f.size))
 		}
 		s.Text, s.Fork = n, n
 	}
@@ -99,39 +102,39 @@ func (a *app) bench(ctx context.Context, f benchFlags, words []string) (err erro
 	}
 	works, unknown := benchsuite.Find(words...)
 	if unknown != "" {
-		return usagef("there is no work with %s in its name: outcrop bench --help lists them", quote(unknown))
+		return exit.Usagef("there is no work with %s in its name: outcrop bench --help lists them", term.Quote(unknown))
 	}
-	dir := a.path(f.dir)
+	dir := a.Path(f.dir)
 	if dir == "" {
-		dir = a.env.Getenv("TMPDIR")
+		dir = a.Env.Getenv("TMPDIR")
 	}
 	if dir == "" {
 		dir = os.TempDir()
 	}
 	if dir, err = os.MkdirTemp(dir, "outcrop-bench-"); err != nil {
-		return &exitError{2, fmt.Errorf("--dir: %w", err)}
+		return exit.With(2, fmt.Errorf("--dir: %w", err))
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	env := benchsuite.Env{Sizes: sizes, Dir: dir, Program: programFile()}
-	st, progress := a.style(), a.env.Terminal(a.env.Stderr) && !a.flags.quiet
+	st, progress := a.Style(), a.Env.Terminal(a.Env.Stderr) && !a.Flags.Quiet
 	missed := 0
 	for i, w := range works {
 		if progress {
-			fmt.Fprintf(a.errOut, "\r\x1b[K%d of %d: %s", i+1, len(works), w.About)
+			fmt.Fprintf(a.ErrOut, "\r\x1b[K%d of %d: %s", i+1, len(works), w.About)
 		}
 		if w.Process && env.Program == "" {
-			a.note("%s is left out: it measures the built program, and this is not it", w.Name)
+			a.Note("%s is left out: it measures the built program, and this is not it", w.Name)
 			continue
 		}
 		figures, err := benchsuite.Measure(ctx, w, env, least)
 		if progress {
-			fmt.Fprint(a.errOut, "\r\x1b[K")
+			fmt.Fprint(a.ErrOut, "\r\x1b[K")
 		}
 		if err != nil {
 			return err
 		}
-		if i == 0 && !a.flags.json {
-			a.text(st.bold(fmt.Sprintf("%-34s %16s %9s %6s  %s", "", "", "floor", "share", "target")) + "\n")
+		if i == 0 && !a.Flags.JSON {
+			a.Text(st.Bold(fmt.Sprintf("%-34s %16s %9s %6s  %s", "", "", "floor", "share", "target")) + "\n")
 		}
 		for _, fig := range figures {
 			if fig.Reached != nil && !*fig.Reached {
@@ -141,10 +144,10 @@ func (a *app) bench(ctx context.Context, f benchFlags, words []string) (err erro
 				return err
 			}
 		}
-		a.out.Flush()
+		a.Out.Flush()
 	}
 	if missed > 0 {
-		a.note("%s missed on this machine at this moment; other programs that run count against it", plural(missed, "target"))
+		a.Note("%s missed on this machine at this moment; other programs that run count against it", term.Plural(missed, "target"))
 	}
 	return nil
 }
@@ -158,16 +161,16 @@ func programFile() string {
 	return exe
 }
 
-func (a *app) figure(w benchsuite.Work, f benchsuite.Figure, st style) error {
-	if a.flags.json {
-		o := newAnswer().text("work", w.Name).text("name", f.Name).raw("value", decimal(f.Value)).text("unit", f.Unit)
+func (a *app) figure(w benchsuite.Work, f benchsuite.Figure, st term.Style) error {
+	if a.Flags.JSON {
+		o := answer.New().Text("work", w.Name).Text("name", f.Name).Raw("value", decimal(f.Value)).Text("unit", f.Unit)
 		if f.FloorIs != "" {
-			o.raw("floor", decimal(f.Floor)).text("floorIs", f.FloorIs).raw("share", decimal(f.Share))
+			o.Raw("floor", decimal(f.Floor)).Text("floorIs", f.FloorIs).Raw("share", decimal(f.Share))
 		}
 		if f.Reached != nil {
-			o.text("target", f.Target).boolean("reached", *f.Reached)
+			o.Text("target", f.Target).Bool("reached", *f.Reached)
 		}
-		return a.line(o.end())
+		return a.Line(o.End())
 	}
 	floor, share, target := "", "", ""
 	value := short(f.Value) + " " + f.Unit
@@ -175,12 +178,12 @@ func (a *app) figure(w benchsuite.Work, f benchsuite.Figure, st style) error {
 		floor, share = short(f.Floor), fmt.Sprintf("%.2f", f.Share)
 	}
 	if f.Reached != nil {
-		target = f.Target + ": " + st.green("yes")
+		target = f.Target + ": " + st.Green("yes")
 		if !*f.Reached {
-			target = f.Target + ": " + st.red("no")
+			target = f.Target + ": " + st.Red("no")
 		}
 	}
-	a.text(strings.TrimRight(fmt.Sprintf("%-34s %16s %9s %6s  %s", cut(f.Name, 34), value, floor, share, target), " ") + "\n")
+	a.Text(strings.TrimRight(fmt.Sprintf("%-34s %16s %9s %6s  %s", term.Cut(f.Name, 34), value, floor, share, target), " ") + "\n")
 	return nil
 }
 

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/cli"
 	"github.com/outcrop-dev/outcrop/internal/conformance"
-	"github.com/outcrop-dev/outcrop/store"
 )
 
 // sample is the path of the sample log.
@@ -223,32 +222,10 @@ func TestModelsOfAProviderAreListed(t *testing.T) {
 	}
 }
 
-// A locked session can be read, and somebody who wants to write it is told who
-// holds it; see the scripts of run.
-func TestExitCodesOfErrors(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want int
-	}{
-		{nil, 0},
-		{errors.New("something"), 1},
-		{&outcrop.Error{Code: "OPEN_TURN", Err: outcrop.ErrRefused}, 1},
-		{&outcrop.Error{Err: outcrop.ErrNotFound}, 2},
-		{&outcrop.Error{Err: outcrop.ErrDamaged}, 3},
-		{&outcrop.Error{Err: outcrop.ErrUnsupported}, 3},
-		{&outcrop.Error{Code: "HEADER_SHAPE", Err: outcrop.ErrRefused}, 3},
-		{&outcrop.Error{Code: "FILE_EMPTY", Err: outcrop.ErrDamaged}, 3},
-		{fmt.Errorf("x: %w", context.Canceled), 130},
-		{&store.LockedError{}, 4},
-		{&outcrop.Error{Err: &store.LockedError{Holder: store.Holder{PID: 1}}}, 4},
-		{&outcrop.Error{Err: store.ErrAmbiguous}, 2},
-		{&outcrop.Error{Err: store.ErrExists}, 1},
-		// A file that may not be opened is as good as none.
-		{cli.Unreadable(&outcrop.Error{Err: fs.ErrPermission}), 2},
-		{cli.Unreadable(&outcrop.Error{Err: outcrop.ErrDamaged}), 3},
-	} {
-		if got := cli.ExitCode(c.err); got != c.want {
-			t.Errorf("%v: %d, want %d", c.err, got, c.want)
-		}
+func decode[T any](t testing.TB, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %q", err, text)
 	}
+	return v
 }

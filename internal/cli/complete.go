@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
@@ -14,7 +16,7 @@ func (a *app) completeTarget(c *cobra.Command, args []string, typed string) ([]s
 	if len(args) > 0 && c.Name() != "verify" {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	st, err := a.openStore()
+	st, err := a.OpenStore()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -28,7 +30,7 @@ func (a *app) completeTarget(c *cobra.Command, args []string, typed string) ([]s
 	}
 	for _, in := range infos {
 		if in.ID != "" && strings.HasPrefix(in.ID, typed) {
-			fits = append(fits, escapeLine(in.ID)+"\t"+escapeLine(in.Cwd))
+			fits = append(fits, term.Line(in.ID)+"\t"+term.Line(in.Cwd))
 		}
 	}
 	return fits, cobra.ShellCompDirectiveDefault
@@ -53,7 +55,7 @@ func nameShells(root *cobra.Command) {
 			for _, s := range c.Commands() {
 				shells = append(shells, s.Name())
 			}
-			return usagef("there are no completions for %s: use %s", quote(args[0]), strings.Join(shells, ", "))
+			return exit.Usagef("there are no completions for %s: use %s", term.Quote(args[0]), strings.Join(shells, ", "))
 		}
 	}
 }

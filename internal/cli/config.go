@@ -5,7 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/config"
+	"github.com/outcrop-dev/outcrop/internal/term"
 )
 
 func (a *app) newConfigCommand() *cobra.Command {
@@ -14,15 +16,15 @@ func (a *app) newConfigCommand() *cobra.Command {
 		Short: "Every setting, and where it came from",
 		Args:  exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			ws, err := a.workspace()
+			ws, err := a.Workspace()
 			if err != nil {
 				return err
 			}
-			cfg, err := a.loadConfig(ws)
+			cfg, err := a.LoadConfig(ws)
 			if err != nil {
 				return err
 			}
-			address, origin, err := a.storeAddress()
+			address, origin, err := a.StoreAddress()
 			if err != nil {
 				return err
 			}
@@ -52,14 +54,14 @@ func (a *app) setting(v config.Value) error {
 	for _, section := range unused {
 		used = used && !strings.HasPrefix(v.Name, section)
 	}
-	if a.flags.json {
-		return a.line(newAnswer().text("name", v.Name).text("value", v.Text).text("origin", string(v.Origin)).boolean("used", used).end())
+	if a.Flags.JSON {
+		return a.Line(answer.New().Text("name", v.Name).Text("value", v.Text).Text("origin", string(v.Origin)).Bool("used", used).End())
 	}
 	note := ""
 	if !used {
 		note = " (not used by this version)"
 	}
-	st := a.style()
-	a.text(escapeLine(v.Name) + " = " + escapeLine(v.Text) + st.dim("  # "+escapeLine(string(v.Origin))+note) + "\n")
+	st := a.Style()
+	a.Text(term.Line(v.Name) + " = " + term.Line(v.Text) + st.Dim("  # "+term.Line(string(v.Origin))+note) + "\n")
 	return nil
 }

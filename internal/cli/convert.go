@@ -6,6 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/records"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
@@ -25,11 +29,11 @@ differs. The session that is copied does not change.`,
 }
 
 func (a *app) convert(ctx context.Context, name, to string) error {
-	t, err := a.resolve(ctx, name)
+	t, err := a.Resolve(ctx, name)
 	if err != nil {
 		return err
 	}
-	sd, err := t.read(ctx)
+	sd, err := t.Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,16 +41,16 @@ func (a *app) convert(ctx context.Context, name, to string) error {
 	if err := sd.Close(); err != nil {
 		return err
 	}
-	dst, err := a.storeAt(to, "TO")
+	dst, err := a.StoreAt(to, "TO")
 	if err != nil {
 		return err
 	}
-	if err := store.Copy(ctx, dst, t.store, id); err != nil {
+	if err := store.Copy(ctx, dst, t.Store, id); err != nil {
 		return err
 	}
 	// Copy compared what it wrote with what it read. This is the same from
 	// outside: both logs as anybody reads them.
-	was, tail, err := a.digestOf(ctx, t.store, id)
+	was, tail, err := a.digestOf(ctx, t.Store, id)
 	if err != nil {
 		return err
 	}
@@ -55,15 +59,15 @@ func (a *app) convert(ctx context.Context, name, to string) error {
 		return err
 	}
 	if was.Sum() != is.Sum() {
-		return refusedf("%s changed while it was copied: the copy in %s holds %s, it now has %s; convert it again under another name",
-			quote(id), escapeLine(dst.Address()), plural(int64(is.Len()), "event"), plural(int64(was.Len()), "event"))
+		return exit.Refusedf("%s changed while it was copied: the copy in %s holds %s, it now has %s; convert it again under another name",
+			term.Quote(id), term.Line(dst.Address()), term.Plural(int64(is.Len()), "event"), term.Plural(int64(was.Len()), "event"))
 	}
 	a.tornNote(t, tail)
-	if a.flags.json {
-		return a.line(newAnswer().text("session", id).text("from", t.store.Address()).text("to", dst.Address()).
-			number("events", int64(is.Len())).text("digest", "sha256:"+is.Sum()).end())
+	if a.Flags.JSON {
+		return a.Line(answer.New().Text("session", id).Text("from", t.Store.Address()).Text("to", dst.Address()).
+			Number("events", int64(is.Len())).Text("digest", "sha256:"+is.Sum()).End())
 	}
-	a.text(fmt.Sprintf("%s: %s copied to %s\nsha256 %s, the same on both sides\n", escapeLine(id), plural(int64(is.Len()), "event"), escapeLine(dst.Address()), is.Sum()))
+	a.Text(fmt.Sprintf("%s: %s copied to %s\nsha256 %s, the same on both sides\n", term.Line(id), term.Plural(int64(is.Len()), "event"), term.Line(dst.Address()), is.Sum()))
 	return nil
 }
 
@@ -75,7 +79,7 @@ func (a *app) digestOf(ctx context.Context, st store.Store, id string) (*store.D
 	}
 	defer sd.Close()
 	d := &store.Digest{}
-	for r, err := range a.watched(sd, through(ctx, sd.Records(), -1)) {
+	for r, err := range a.watched(sd, records.Through(ctx, sd.Records(), -1)) {
 		if err != nil {
 			return nil, store.Tail{}, err
 		}

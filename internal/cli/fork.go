@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
@@ -23,13 +25,13 @@ interrupted; where there is none, and at a user message, the turn is left out.`,
 		Args: exactly("TARGET"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("at") && at < 0 {
-				return usagef("--at %d: an event has a seq from 0 on", at)
+				return exit.Usagef("--at %d: an event has a seq from 0 on", at)
 			}
 			if c.Flags().Changed("id") && id == "" {
-				return usagef("--id is empty")
+				return exit.Usagef("--id is empty")
 			}
 			if id == "" {
-				id = a.env.NewID()
+				id = a.Env.NewID()
 			}
 			return a.fork(c.Context(), args[0], outcrop.Seq(at), id)
 		},
@@ -41,49 +43,49 @@ interrupted; where there is none, and at a user message, the turn is left out.`,
 }
 
 func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, id string) error {
-	t, err := a.resolve(ctx, name)
+	t, err := a.Resolve(ctx, name)
 	if err != nil {
 		return err
 	}
-	dst := t.store
-	if t.path != "" {
+	dst := t.Store
+	if t.Path != "" {
 		// A log file outside a store: the child goes into the store.
-		if dst, err = a.openStore(); err != nil {
+		if dst, err = a.OpenStore(); err != nil {
 			return err
 		}
-		sd, err := t.read(ctx)
+		sd, err := t.Read(ctx)
 		if err != nil {
 			return err
 		}
-		t.id = sd.Header().ID
+		t.ID = sd.Header().ID
 		if err := sd.Close(); err != nil {
 			return err
 		}
-		dst = &across{Store: dst, parent: t.store, id: t.id}
+		dst = &across{Store: dst, parent: t.Store, id: t.ID}
 	}
-	cut, err := store.ForkAt(ctx, dst, t.id, at, store.Child{ID: id, CreatedAt: a.now()})
+	cut, err := store.ForkAt(ctx, dst, t.ID, at, store.Child{ID: id, CreatedAt: a.Now()})
 	if err != nil {
 		return misplaced(err)
 	}
-	if a.flags.json {
-		o := newAnswer().text("session", id).text("parent", t.id).number("at", int64(cut.Boundary))
+	if a.Flags.JSON {
+		o := answer.New().Text("session", id).Text("parent", t.ID).Number("at", int64(cut.Boundary))
 		if cut.Turn == 0 {
-			o.raw("openTurn", []byte("null"))
+			o.Raw("openTurn", []byte("null"))
 		} else {
-			o.number("openTurn", int64(cut.Turn))
+			o.Number("openTurn", int64(cut.Turn))
 		}
-		return a.line(o.boolean("closed", cut.Closed).end())
+		return a.Line(o.Bool("closed", cut.Closed).End())
 	}
-	a.text(id + "\n")
+	a.Text(id + "\n")
 	switch {
 	case cut.Closed:
-		a.note("turn %d was open there: cut after event %d, the end of its last step, and closed as interrupted", cut.Turn, cut.Boundary)
+		a.Note("turn %d was open there: cut after event %d, the end of its last step, and closed as interrupted", cut.Turn, cut.Boundary)
 	case cut.Turn > 0 && cut.Boundary < 0:
-		a.note("turn %d was open there and is left out: the new session is empty", cut.Turn)
+		a.Note("turn %d was open there and is left out: the new session is empty", cut.Turn)
 	case cut.Turn > 0:
-		a.note("turn %d was open there and is left out: cut after event %d", cut.Turn, cut.Boundary)
+		a.Note("turn %d was open there and is left out: cut after event %d", cut.Turn, cut.Boundary)
 	default:
-		a.note("cut after event %d", cut.Boundary)
+		a.Note("cut after event %d", cut.Boundary)
 	}
 	return nil
 }
@@ -105,7 +107,7 @@ func (x *across) Read(ctx context.Context, id string) (store.Stored, error) {
 // misplaced makes an event that is not there wrong use.
 func misplaced(err error) error {
 	if outcrop.CodeOf(err) == outcrop.CodeInvalidBoundary {
-		return &exitError{2, fmt.Errorf("--at: %w", err)}
+		return exit.With(2, fmt.Errorf("--at: %w", err))
 	}
 	return err
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/desk"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/records"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
@@ -37,56 +40,40 @@ type seen struct {
 // load reads the log of a target for a command that prints it. Damage behind
 // the part that is shown is noted and makes the exit code 3.
 func (a *app) load(ctx context.Context, name string, v viewFlags) (*seen, error) {
-	t, err := a.resolve(ctx, name)
+	t, err := a.Resolve(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	return a.loadTarget(ctx, t, v)
 }
 
-func (a *app) loadTarget(ctx context.Context, t *target, v viewFlags) (*seen, error) {
-	sd, err := t.read(ctx)
+func (a *app) loadTarget(ctx context.Context, t *desk.Target, v viewFlags) (*seen, error) {
+	sd, err := t.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer sd.Close()
-	s, err := outcrop.Inspect(sd.Header(), a.watched(sd, through(ctx, sd.Records(), outcrop.Seq(v.at))), outcrop.Options{})
+	s, err := outcrop.Inspect(sd.Header(), a.watched(sd, records.Through(ctx, sd.Records(), outcrop.Seq(v.at))), outcrop.Options{})
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err := a.judge(t, sd.Tail(), store.Located(err, sd), s.Len(), v.at); err != nil {
 		return nil, err
 	}
-	return view(sd.Header(), s, v)
-}
-
-// through passes on the records that hold events up to the seq last, or all for
-// a negative one, while ctx lasts.
-func through(ctx context.Context, recs iter.Seq2[outcrop.Record, error], last outcrop.Seq) iter.Seq2[outcrop.Record, error] {
-	return func(yield func(outcrop.Record, error) bool) {
-		for r, err := range recs {
-			if ctxErr := ctx.Err(); ctxErr != nil {
-				yield(outcrop.Record{}, ctxErr)
-				return
-			}
-			if !yield(r, err) || last >= 0 && err == nil && r.Last() >= last {
-				return
-			}
-		}
-	}
+	return see(sd.Header(), s, v)
 }
 
 // judge decides what the end of a log means for a reader that has its first n
 // events and wants those through at: nothing, a note, exit code 3, or an error.
-func (a *app) judge(t *target, tail store.Tail, damage error, n int, at int64) error {
+func (a *app) judge(t *desk.Target, tail store.Tail, damage error, n int, at int64) error {
 	if at >= int64(n) {
 		if damage != nil {
-			return &exitError{3, fmt.Errorf("event %d cannot be read: %w", at, damage)}
+			return exit.With(3, fmt.Errorf("event %d cannot be read: %w", at, damage))
 		}
 		if n == 0 {
-			return usagef("--at %d: there is no such event, the log is empty", at)
+			return exit.Usagef("--at %d: there is no such event, the log is empty", at)
 		}
-		return usagef("--at %d: there is no such event, the last one is %d", at, n-1)
+		return exit.Usagef("--at %d: there is no such event, the last one is %d", at, n-1)
 	}
 	if at >= 0 {
 		return nil
@@ -100,7 +87,7 @@ func (a *app) judge(t *target, tail store.Tail, damage error, n int, at int64) e
 		default:
 			what = fmt.Sprintf("only events 0 to %d are", n-1)
 		}
-		a.missing = &exitError{3, fmt.Errorf("%s shown: %w", what, damage)}
+		a.missing = exit.With(3, fmt.Errorf("%s shown: %w", what, damage))
 		return nil
 	}
 	a.tornNote(t, tail)
@@ -108,7 +95,7 @@ func (a *app) judge(t *target, tail store.Tail, damage error, n int, at int64) e
 }
 
 // tornNote tells of a torn tail.
-func (a *app) tornNote(t *target, tail store.Tail) {
+func (a *app) tornNote(t *desk.Target, tail store.Tail) {
 	if !tail.Torn {
 		return
 	}
@@ -123,14 +110,14 @@ func (a *app) tornNote(t *target, tail store.Tail) {
 	}
 	saved := ""
 	if tail.Recovered > 0 {
-		saved = fmt.Sprintf("; %s saved from it", plural(tail.Recovered, "event"))
+		saved = fmt.Sprintf("; %s saved from it", term.Plural(tail.Recovered, "event"))
 	}
-	a.note("%s: torn tail of %d bytes at byte %d is left out%s%s; the next writer cuts it off and keeps the bytes",
-		escapeLine(t.name), tail.Bytes, tail.Offset, escapeLine(why), saved)
+	a.Note("%s: torn tail of %d bytes at byte %d is left out%s%s; the next writer cuts it off and keeps the bytes",
+		term.Line(t.Name), tail.Bytes, tail.Offset, term.Line(why), saved)
 }
 
-// view folds the part of a loaded log that a command shows.
-func view(h outcrop.Header, s *outcrop.Session, v viewFlags) (*seen, error) {
+// see folds the part of a loaded log that a command shows.
+func see(h outcrop.Header, s *outcrop.Session, v viewFlags) (*seen, error) {
 	l := &seen{header: h, log: s.Log(), noMarkers: s.NoMarkers()}
 	if v.at >= 0 {
 		l.log = outcrop.Prefix(l.log, int(v.at)+1)
@@ -177,4 +164,4 @@ func (l *seen) close() error {
 func (l *seen) messages() []*outcrop.Message { return outcrop.DeriveMessages(l.log, l.fold.Nodes) }
 
 // id is the session's id for text.
-func (l *seen) id() string { return escapeLine(l.header.ID) }
+func (l *seen) id() string { return term.Line(l.header.ID) }

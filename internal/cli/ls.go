@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
@@ -19,7 +21,7 @@ listed with the reason. Without --full only the head and the tail of each log
 are read, so titles and turns are not known.`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			st, err := a.openStore()
+			st, err := a.OpenStore()
 			if err != nil {
 				return err
 			}
@@ -27,16 +29,16 @@ are read, so titles and turns are not known.`,
 			if err != nil {
 				return err
 			}
-			if a.flags.json {
+			if a.Flags.JSON {
 				for _, in := range infos {
-					if err := a.line(infoJSON(in)); err != nil {
+					if err := a.Line(infoJSON(in)); err != nil {
 						return err
 					}
 				}
 				return nil
 			}
 			if len(infos) == 0 {
-				a.note("there is no session in %s", escapeLine(st.Address()))
+				a.Note("there is no session in %s", term.Line(st.Address()))
 				return nil
 			}
 			a.listText(infos, full)
@@ -48,29 +50,29 @@ are read, so titles and turns are not known.`,
 }
 
 func infoJSON(in store.Info) []byte {
-	o := newAnswer().text("id", in.ID).textOrNull("title", in.Title).textOrNull("cwd", in.Cwd).
-		number("createdAt", in.CreatedAt).number("updatedAt", in.UpdatedAt).
-		numberOrNull("events", in.Events).numberOrNull("turns", int64(in.Turns)).number("bytes", in.Bytes).
-		text("state", string(in.State)).textOrNull("reason", in.Reason)
-	return o.end()
+	o := answer.New().Text("id", in.ID).TextOrNull("title", in.Title).TextOrNull("cwd", in.Cwd).
+		Number("createdAt", in.CreatedAt).Number("updatedAt", in.UpdatedAt).
+		NumberOrNull("events", in.Events).NumberOrNull("turns", int64(in.Turns)).Number("bytes", in.Bytes).
+		Text("state", string(in.State)).TextOrNull("reason", in.Reason)
+	return o.End()
 }
 
 func (a *app) listText(infos []store.Info, full bool) {
-	st := a.style()
+	st := a.Style()
 	row := func(id, age, events, turns, size, state string) string {
-		s := pad(id, 24) + " " + padLeft(age, 4) + " " + padLeft(events, 9) + " "
+		s := term.Pad(id, 24) + " " + term.PadLeft(age, 4) + " " + term.PadLeft(events, 9) + " "
 		if full {
-			s += padLeft(turns, 5) + " "
+			s += term.PadLeft(turns, 5) + " "
 		}
-		return s + padLeft(size, 7) + "  " + state
+		return s + term.PadLeft(size, 7) + "  " + state
 	}
-	a.text(st.bold(row("ID", "AGE", "EVENTS", "TURNS", "SIZE", "STATE")) + "\n")
-	now := a.now()
+	a.Text(st.Bold(row("ID", "AGE", "EVENTS", "TURNS", "SIZE", "STATE")) + "\n")
+	now := a.Now()
 	known := func(n int64) string {
 		if n < 0 {
 			return "?"
 		}
-		return count(n)
+		return term.Count(n)
 	}
 	for _, in := range infos {
 		id := in.ID
@@ -80,17 +82,17 @@ func (a *app) listText(infos []store.Info, full bool) {
 		state := string(in.State)
 		switch in.State {
 		case store.StateOK:
-			state = st.green(state)
+			state = st.Green(state)
 		case store.StateDamaged, store.StateNewer:
-			state = st.red(state)
+			state = st.Red(state)
 		default:
-			state = st.yellow(state)
+			state = st.Yellow(state)
 		}
 		since := "?"
 		if in.UpdatedAt != 0 {
-			since = age(now, in.UpdatedAt)
+			since = term.Age(now, in.UpdatedAt)
 		}
-		a.text(row(cut(escapeLine(id), 24), since, known(in.Events), known(int64(in.Turns)), size(in.Bytes), state) + "\n")
+		a.Text(row(term.Cut(term.Line(id), 24), since, known(in.Events), known(int64(in.Turns)), term.Size(in.Bytes), state) + "\n")
 		about := in.Title
 		if in.Cwd != "" {
 			if about != "" {
@@ -99,15 +101,15 @@ func (a *app) listText(infos []store.Info, full bool) {
 			about += a.short(in.Cwd)
 		}
 		if about != "" {
-			a.text("  " + st.dim(cut(oneLine(about), width-2)) + "\n")
+			a.Text("  " + st.Dim(term.Cut(term.OneLine(about), term.Width-2)) + "\n")
 		}
 		if in.Reason != "" {
 			text := in.Reason
 			if in.ID == "" && in.Path != "" {
 				text = fmt.Sprintf("%s: %s", in.Path, text)
 			}
-			for _, l := range wrap(oneLine(text), width-2) {
-				a.text("  " + l + "\n")
+			for _, l := range term.Wrap(term.OneLine(text), term.Width-2) {
+				a.Text("  " + l + "\n")
 			}
 		}
 	}
@@ -115,7 +117,7 @@ func (a *app) listText(infos []store.Info, full bool) {
 
 // short writes a path below the home directory with ~.
 func (a *app) short(path string) string {
-	home := a.home()
+	home := a.Home()
 	if home != "" && len(path) > len(home) && path[:len(home)] == home && path[len(home)] == '/' {
 		return "~" + path[len(home):]
 	}

@@ -1,15 +1,16 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/internal/requests"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/llm/openai"
-	"github.com/outcrop-dev/outcrop/message"
 )
 
 func (a *app) newMessagesCommand() *cobra.Command {
@@ -24,7 +25,7 @@ func (a *app) newMessagesCommand() *cobra.Command {
 				return err
 			}
 			if format != "log" && format != "openai" {
-				return usagef("--format %s: use log or openai", quote(format))
+				return exit.Usagef("--format %s: use log or openai", term.Quote(format))
 			}
 			l, err := a.load(c.Context(), args[0], v)
 			if err != nil {
@@ -34,8 +35,8 @@ func (a *app) newMessagesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.flags.json {
-				return a.line(l.fallback(newAnswer().text("session", l.header.ID).number("at", int64(l.at)).raw("messages", msgs)).end())
+			if a.Flags.JSON {
+				return a.Line(l.fallback(answer.New().Text("session", l.header.ID).Number("at", int64(l.at)).Raw("messages", msgs)).End())
 			}
 			return a.messagesText(l, msgs, format)
 		},
@@ -50,7 +51,7 @@ func formatted(msgs []*outcrop.Message, format string) ([]byte, error) {
 	if format == "log" {
 		return rawMessages(msgs), nil
 	}
-	parsed, err := parseMessages(msgs)
+	parsed, err := requests.Parse(msgs)
 	if err != nil {
 		return nil, err
 	}
@@ -68,31 +69,19 @@ func formatted(msgs []*outcrop.Message, format string) ([]byte, error) {
 
 // rawMessages is a JSON array of messages exactly as the log has them.
 func rawMessages(msgs []*outcrop.Message) []byte {
-	return list(len(msgs), func(dst []byte, i int) []byte { return append(dst, msgs[i].Raw...) })
-}
-
-func parseMessages(msgs []*outcrop.Message) ([]message.Message, error) {
-	out := make([]message.Message, 0, len(msgs))
-	for _, m := range msgs {
-		p, err := message.Parse(m.Raw)
-		if err != nil {
-			return nil, fmt.Errorf("the message of event %d: %w", m.Seq, err)
-		}
-		out = append(out, p)
-	}
-	return out, nil
+	return answer.List(len(msgs), func(dst []byte, i int) []byte { return append(dst, msgs[i].Raw...) })
 }
 
 func (a *app) messagesText(l *seen, msgs []byte, format string) error {
 	if l.noMarkers {
-		a.note("the messages of this log carry no surface markers: none are derived")
+		a.Note("the messages of this log carry no surface markers: none are derived")
 	}
 	if format == "log" {
 		for _, n := range l.fold.Nodes {
-			a.eventText(l.log.At(n), a.style())
+			a.Printer().Message(l.log.At(n))
 		}
 		return nil
 	}
-	a.text(string(jsonwire.Indent(msgs)) + "\n")
+	a.Text(string(jsonwire.Indent(msgs)) + "\n")
 	return nil
 }

@@ -10,7 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/config"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/llm/openai"
 )
@@ -24,16 +27,16 @@ and the models with settings in the configuration. Nobody is called.
 With PROVIDER: asks that provider which models it has.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%s takes one PROVIDER", c.CommandPath())
+				return exit.Usagef("%s takes one PROVIDER", c.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			ws, err := a.workspace()
+			ws, err := a.Workspace()
 			if err != nil {
 				return err
 			}
-			cfg, err := a.loadConfig(ws)
+			cfg, err := a.LoadConfig(ws)
 			if err != nil {
 				return err
 			}
@@ -46,20 +49,20 @@ With PROVIDER: asks that provider which models it has.`,
 }
 
 func (a *app) listProviders(cfg *config.Config) error {
-	if !a.flags.json {
-		a.text(a.style().bold(pad("PROVIDER", 14)+pad("KIND", 11)+pad("KEY", 28)+"BASE URL") + "\n")
+	if !a.Flags.JSON {
+		a.Text(a.Style().Bold(term.Pad("PROVIDER", 14)+term.Pad("KIND", 11)+term.Pad("KEY", 28)+"BASE URL") + "\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		p := cfg.Providers[name]
 		key, state := keyState(cfg, p)
-		if a.flags.json {
+		if a.Flags.JSON {
 			models := slices.Sorted(maps.Keys(p.Models))
-			o := newAnswer().text("provider", p.Name).text("kind", p.Kind).text("baseUrl", p.BaseURL).
-				text("key", state).textOrNull("keyEnv", p.KeyEnv).boolean("supported", p.Kind == config.KindOpenAI).
-				raw("models", list(len(models), func(dst []byte, i int) []byte {
-					return append(dst, modelJSON(object(), models[i], p.Models[models[i]]).end()...)
+			o := answer.New().Text("provider", p.Name).Text("kind", p.Kind).Text("baseUrl", p.BaseURL).
+				Text("key", state).TextOrNull("keyEnv", p.KeyEnv).Bool("supported", p.Kind == config.KindOpenAI).
+				Raw("models", answer.List(len(models), func(dst []byte, i int) []byte {
+					return append(dst, modelJSON(answer.Inner(), models[i], p.Models[models[i]]).End()...)
 				}))
-			if err := a.line(o.end()); err != nil {
+			if err := a.Line(o.End()); err != nil {
 				return err
 			}
 			continue
@@ -68,9 +71,9 @@ func (a *app) listProviders(cfg *config.Config) error {
 		if kind != config.KindOpenAI {
 			key = "no client in this version"
 		}
-		a.text(cut(pad(escapeLine(p.Name), 14)+pad(kind, 11)+pad(cut(escapeLine(key), 27), 28)+escapeLine(p.BaseURL), width) + "\n")
+		a.Text(term.Cut(term.Pad(term.Line(p.Name), 14)+term.Pad(kind, 11)+term.Pad(term.Cut(term.Line(key), 27), 28)+term.Line(p.BaseURL), term.Width) + "\n")
 		for _, m := range slices.Sorted(maps.Keys(p.Models)) {
-			a.text(cut("  "+escapeLine(p.Name+":"+m)+modelText(p.Models[m]), width) + "\n")
+			a.Text(term.Cut("  "+term.Line(p.Name+":"+m)+modelText(p.Models[m]), term.Width) + "\n")
 		}
 	}
 	return nil
@@ -89,8 +92,8 @@ func keyState(cfg *config.Config, p *config.Provider) (text, state string) {
 	return p.KeyEnv + " not set", "missing"
 }
 
-func modelJSON(o *answer, name string, s *config.Settings) *answer {
-	o.text("model", name)
+func modelJSON(o *answer.Object, name string, s *config.Settings) *answer.Object {
+	o.Text("model", name)
 	if s == nil {
 		s = &config.Settings{}
 	}
@@ -100,22 +103,22 @@ func modelJSON(o *answer, name string, s *config.Settings) *answer {
 		}
 		return n
 	}
-	o.numberOrNull("window", unknown(s.Window)).numberOrNull("maxOutput", unknown(s.MaxOutput)).boolean("images", s.Images)
+	o.NumberOrNull("window", unknown(s.Window)).NumberOrNull("maxOutput", unknown(s.MaxOutput)).Bool("images", s.Images)
 	if s.Price == nil {
-		return o.raw("price", []byte("null"))
+		return o.Raw("price", []byte("null"))
 	}
-	return o.raw("price", priceJSON(s.Price))
+	return o.Raw("price", priceJSON(s.Price))
 }
 
 func priceJSON(p *llm.Price) []byte {
-	return object().number("input", p.Input).number("cacheRead", p.CacheRead).
-		number("cacheWrite", p.CacheWrite).number("output", p.Output).end()
+	return answer.Inner().Number("input", p.Input).Number("cacheRead", p.CacheRead).
+		Number("cacheWrite", p.CacheWrite).Number("output", p.Output).End()
 }
 
 func modelText(s *config.Settings) string {
 	var parts []string
 	if s.Window > 0 {
-		parts = append(parts, "window "+count(s.Window))
+		parts = append(parts, "window "+term.Count(s.Window))
 	}
 	if s.Price != nil {
 		parts = append(parts, "$"+dollars(s.Price.Input)+" in, $"+dollars(s.Price.Output)+" out a million")
@@ -134,18 +137,18 @@ func dollars(micro int64) string {
 func (a *app) listModels(ctx context.Context, cfg *config.Config, name string) error {
 	p := cfg.Providers[name]
 	if p == nil {
-		return usagef("there is no provider %s%s", quote(name), meant(name, slices.Sorted(maps.Keys(cfg.Providers)), "outcrop models lists them"))
+		return exit.Usagef("there is no provider %s%s", term.Quote(name), meant(name, slices.Sorted(maps.Keys(cfg.Providers)), "outcrop models lists them"))
 	}
-	client, err := cfg.Client(ctx, p, a.dial())
+	client, err := cfg.Client(ctx, p, a.Dial())
 	if err != nil {
-		return misuse(err)
+		return exit.Misuse(err)
 	}
 	found, err := client.Models(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return &exitError{1, errors.New(err.Error())}
+		return exit.With(1, errors.New(err.Error()))
 	}
 	known := map[string]bool{}
 	for _, m := range found {
@@ -156,7 +159,7 @@ func (a *app) listModels(ctx context.Context, cfg *config.Config, name string) e
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Models)) {
 		if !known[id] {
-			a.note("%s:%s is in the configuration, and the provider does not list it", name, escapeLine(id))
+			a.Note("%s:%s is in the configuration, and the provider does not list it", name, term.Line(id))
 		}
 	}
 	return nil
@@ -170,9 +173,9 @@ func (a *app) modelLine(p *config.Provider, m openai.ModelInfo) error {
 			s.Window = m.Window
 		}
 	}
-	if a.flags.json {
-		return a.line(modelJSON(newAnswer().text("provider", p.Name), m.ID, &s).end())
+	if a.Flags.JSON {
+		return a.Line(modelJSON(answer.New().Text("provider", p.Name), m.ID, &s).End())
 	}
-	a.text(cut(escapeLine(p.Name+":"+m.ID)+modelText(&s), width) + "\n")
+	a.Text(term.Cut(term.Line(p.Name+":"+m.ID)+modelText(&s), term.Width) + "\n")
 	return nil
 }

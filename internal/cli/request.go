@@ -7,8 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/brief"
 	"github.com/outcrop-dev/outcrop/internal/config"
+	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/internal/requests"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/llm/openai"
 )
@@ -52,41 +57,33 @@ func (f *requestFlags) check(c *cobra.Command) error {
 		v    int
 	}{{"turn", f.turn}, {"step", f.step}, {"attempt", f.attempt}} {
 		if c.Flags().Changed(one.name) && one.v < 1 {
-			return usagef("--%s %d: they are counted from 1", one.name, one.v)
+			return exit.Usagef("--%s %d: they are counted from 1", one.name, one.v)
 		}
 	}
 	if f.turn == 0 && (f.step > 0 || f.attempt > 0) {
-		return usagef("--step and --attempt need --turn")
+		return exit.Usagef("--step and --attempt need --turn")
 	}
 	if f.turn > 0 && f.step == 0 {
 		f.step = 1
 	}
 	if f.diff && f.body {
-		return usagef("--diff and --body show different things: give one of them")
+		return exit.Usagef("--diff and --body show different things: give one of them")
 	}
 	return nil
 }
 
-// rebuilt is a request that was made again from a log.
-type rebuilt struct {
-	attempt        // turn 0: the next request, which was not made yet
-	header  []byte // data.header as logged
-	msgs    []*outcrop.Message
-	digest  string
-}
-
 func (a *app) request(l *seen, f requestFlags) error {
-	all := attempts(l.log)
+	all := requests.Find(l.log)
 	index := len(all)
-	at := attempt{prefix: l.at, chunks: -1}
+	at := requests.Next(l.at)
 	if f.turn > 0 {
 		var err error
-		if index, err = pickAttempt(all, f.turn, f.step, f.attempt); err != nil {
-			return err
+		if index, err = requests.Pick(all, f.turn, f.step, f.attempt); err != nil {
+			return exit.Misuse(err)
 		}
 		at = all[index]
 	}
-	r, err := rebuild(l.log, at)
+	r, err := requests.Rebuild(l.log, at)
 	if err != nil {
 		return err
 	}
@@ -94,67 +91,46 @@ func (a *app) request(l *seen, f requestFlags) error {
 	case f.body:
 		return a.requestBody(r)
 	case f.diff:
-		var before *rebuilt
+		var before *requests.Request
 		if index > 0 {
-			if before, err = rebuild(l.log, all[index-1]); err != nil {
+			if before, err = requests.Rebuild(l.log, all[index-1]); err != nil {
 				return err
 			}
 		}
 		return a.requestDiff(l, before, r)
-	case a.flags.json:
-		return a.line(r.json())
+	case a.Flags.JSON:
+		return a.Line(requestJSON(r))
 	}
 	a.requestText(l, r)
 	return nil
 }
 
-// rebuild makes a request again from the events up to its prefix.
-func rebuild(log outcrop.Log, at attempt) (*rebuilt, error) {
-	h, ok := outcrop.RequestHeaderAt(log, at.prefix)
-	if !ok {
-		return nil, refusedf("no request header is in force at event %d: no request can be made from the log", at.prefix)
-	}
-	fold, err := outcrop.SurfaceAt(log, at.prefix)
-	if err != nil {
-		return nil, err
-	}
-	r := &rebuilt{attempt: at, header: h.Raw, msgs: outcrop.DeriveMessages(log, fold.Nodes)}
-	r.digest = outcrop.DigestOf(h.Raw, r.msgs)
-	return r, nil
-}
-
-func (r *rebuilt) json() []byte {
-	o := r.name(newAnswer())
-	o.number("prefix", int64(r.prefix))
-	o.raw("config", orNull(jsonwire.Get(r.header, "config")))
-	o.raw("system", orNull(jsonwire.Get(r.header, "system")))
-	tools := jsonwire.Get(r.header, "tools")
+// requestJSON is a request as one JSON object.
+func requestJSON(r *requests.Request) []byte {
+	o := nameAttempt(answer.New(), &r.Attempt)
+	o.Number("prefix", int64(r.Prefix))
+	o.Raw("config", orNull(jsonwire.Get(r.Header, "config")))
+	o.Raw("system", orNull(jsonwire.Get(r.Header, "system")))
+	tools := jsonwire.Get(r.Header, "tools")
 	if tools == nil {
 		tools = []byte("[]")
 	}
-	o.raw("tools", tools).raw("messages", rawMessages(r.msgs)).text("digest", r.digest)
-	if r.recorded == "" {
-		return o.boolean("recorded", false).end()
+	o.Raw("tools", tools).Raw("messages", rawMessages(r.Messages)).Text("digest", r.Digest)
+	if r.Recorded == "" {
+		return o.Bool("recorded", false).End()
 	}
-	return o.text("recorded", r.recorded).end()
+	return o.Text("recorded", r.Recorded).End()
 }
 
-// name adds turn, step and attempt; null for the next request.
-func (at *attempt) name(o *answer) *answer {
+// nameAttempt adds turn, step and attempt; null for the next request.
+func nameAttempt(o *answer.Object, at *requests.Attempt) *answer.Object {
 	none := func(n int) int64 {
-		if at.turn == 0 {
+		if at.Turn == 0 {
 			return -1
 		}
 		return int64(n)
 	}
-	return o.numberOrNull("turn", none(at.turn)).numberOrNull("step", none(at.step)).numberOrNull("attempt", none(at.n))
-}
-
-func (at *attempt) String() string {
-	if at.turn == 0 {
-		return "the next request"
-	}
-	return fmt.Sprintf("turn %d step %d attempt %d", at.turn, at.step, at.n)
+	return o.NumberOrNull("turn", none(at.Turn)).NumberOrNull("step", none(at.Step)).NumberOrNull("attempt", none(at.N))
 }
 
 func orNull(v []byte) []byte {
@@ -164,108 +140,103 @@ func orNull(v []byte) []byte {
 	return v
 }
 
-func (a *app) requestText(l *seen, r *rebuilt) {
-	st := a.style()
-	a.text(st.bold(r.String()) + fmt.Sprintf(", built from the events through %d\n", r.prefix))
-	cfg, system, tools, err := llm.ParseHeader(r.header)
+func (a *app) requestText(l *seen, r *requests.Request) {
+	st := a.Style()
+	a.Text(st.Bold(r.String()) + fmt.Sprintf(", built from the events through %d\n", r.Prefix))
+	cfg, system, tools, err := llm.ParseHeader(r.Header)
 	if err == nil {
-		a.text(pad("model", 9) + cut(oneLine(cfg.Provider+":"+cfg.Model), width-9) + "\n")
-		a.text(pad("system", 9) + plural(len([]rune(system)), "character") + "\n")
+		a.Text(term.Pad("model", 9) + term.Cut(term.OneLine(cfg.Provider+":"+cfg.Model), term.Width-9) + "\n")
+		a.Text(term.Pad("system", 9) + term.Plural(len([]rune(system)), "character") + "\n")
 		names := ""
 		for _, t := range tools {
 			names += " " + t.Name
 		}
-		a.text(pad("tools", 9) + cut(oneLine(itoa(len(tools))+names), width-9) + "\n")
+		a.Text(term.Pad("tools", 9) + term.Cut(term.OneLine(itoa(len(tools))+names), term.Width-9) + "\n")
 	}
-	a.text(pad("digest", 9) + r.digest + "\n")
+	a.Text(term.Pad("digest", 9) + r.Digest + "\n")
 	switch {
-	case r.recorded == "":
-		a.text(pad("recorded", 9) + "no digest\n")
-	case r.recorded == r.digest:
-		a.text(pad("recorded", 9) + st.green("the same digest") + "\n")
+	case r.Recorded == "":
+		a.Text(term.Pad("recorded", 9) + "no digest\n")
+	case r.Recorded == r.Digest:
+		a.Text(term.Pad("recorded", 9) + st.Green("the same digest") + "\n")
 	default:
-		a.text(pad("recorded", 9) + st.red("another digest: "+escapeLine(r.recorded)) + "\n")
+		a.Text(term.Pad("recorded", 9) + st.Red("another digest: "+term.Line(r.Recorded)) + "\n")
 	}
-	a.text(pad("messages", 9) + itoa(len(r.msgs)) + "\n")
-	for _, m := range r.msgs {
-		a.text(a.nodeLine(l.log, m.Seq, len(itoa(l.at)), st))
+	a.Text(term.Pad("messages", 9) + itoa(len(r.Messages)) + "\n")
+	for _, m := range r.Messages {
+		a.Printer().Node(l.log, m.Seq, len(itoa(l.at)))
 	}
 }
 
 // requestDiff says what changed from one request to the next: the parts of the
 // header, and the messages behind the longest common beginning, which is what a
 // provider can take from its cache.
-func (a *app) requestDiff(l *seen, before, r *rebuilt) error {
+func (a *app) requestDiff(l *seen, before, r *requests.Request) error {
 	var changed []string
 	kept := 0
 	var removed []*outcrop.Message
 	if before != nil {
 		for _, name := range [...]string{"config", "adapterDefaults", "system", "tools"} {
-			if !bytes.Equal(jsonwire.Get(before.header, name), jsonwire.Get(r.header, name)) {
+			if !bytes.Equal(jsonwire.Get(before.Header, name), jsonwire.Get(r.Header, name)) {
 				changed = append(changed, name)
 			}
 		}
-		for kept < len(before.msgs) && kept < len(r.msgs) && bytes.Equal(before.msgs[kept].Raw, r.msgs[kept].Raw) {
+		for kept < len(before.Messages) && kept < len(r.Messages) && bytes.Equal(before.Messages[kept].Raw, r.Messages[kept].Raw) {
 			kept++
 		}
-		removed = before.msgs[kept:]
+		removed = before.Messages[kept:]
 	}
-	added := r.msgs[kept:]
-	if a.flags.json {
-		o := r.name(newAnswer()).number("prefix", int64(r.prefix))
+	added := r.Messages[kept:]
+	if a.Flags.JSON {
+		o := nameAttempt(answer.New(), &r.Attempt).Number("prefix", int64(r.Prefix))
 		if before == nil {
-			o.raw("against", []byte("null"))
+			o.Raw("against", []byte("null"))
 		} else {
-			o.raw("against", before.name(object()).number("prefix", int64(before.prefix)).end())
+			o.Raw("against", nameAttempt(answer.Inner(), &before.Attempt).Number("prefix", int64(before.Prefix)).End())
 		}
-		o.raw("changed", list(len(changed), func(dst []byte, i int) []byte { return jsonwire.AppendString(dst, changed[i]) }))
-		return a.line(o.number("kept", int64(kept)).raw("removed", rawMessages(removed)).raw("added", rawMessages(added)).end())
+		o.Raw("changed", answer.List(len(changed), func(dst []byte, i int) []byte { return jsonwire.AppendString(dst, changed[i]) }))
+		return a.Line(o.Number("kept", int64(kept)).Raw("removed", rawMessages(removed)).Raw("added", rawMessages(added)).End())
 	}
-	st := a.style()
+	st := a.Style()
 	if before == nil {
-		a.text(st.bold(r.String()) + ": the first request of the session\n")
+		a.Text(st.Bold(r.String()) + ": the first request of the session\n")
 	} else {
-		a.text(st.bold(r.String()) + " against " + before.String() + "\n")
+		a.Text(st.Bold(r.String()) + " against " + before.String() + "\n")
 	}
 	for _, name := range changed {
-		a.text(st.yellow("~ "+name) + "\n")
+		a.Text(st.Yellow("~ "+name) + "\n")
 	}
-	a.text(st.dim("= "+plural(kept, "message")) + "\n")
+	a.Text(st.Dim("= "+term.Plural(kept, "message")) + "\n")
 	for _, m := range removed {
-		a.text(st.red(cut("- "+itoa(m.Seq)+" "+describe(l.log.At(m.Seq)), width)) + "\n")
+		a.Text(st.Red(term.Cut("- "+itoa(m.Seq)+" "+brief.Node(l.log.At(m.Seq)), term.Width)) + "\n")
 	}
 	for _, m := range added {
-		a.text(st.green(cut("+ "+itoa(m.Seq)+" "+describe(l.log.At(m.Seq)), width)) + "\n")
+		a.Text(st.Green(term.Cut("+ "+itoa(m.Seq)+" "+brief.Node(l.log.At(m.Seq)), term.Width)) + "\n")
 	}
 	return nil
 }
 
 // requestBody prints the bytes that the provider gets.
-func (a *app) requestBody(r *rebuilt) error {
-	cfg, system, tools, err := llm.ParseHeader(r.header)
-	if err != nil {
-		return refusedf("the request cannot be encoded: %v", err)
-	}
-	enc, err := a.encoder(cfg.Provider)
+func (a *app) requestBody(r *requests.Request) error {
+	req, err := r.Typed()
 	if err != nil {
 		return err
 	}
-	parsed, err := parseMessages(r.msgs)
+	enc, err := a.encoder(req.Config.Provider)
 	if err != nil {
 		return err
 	}
-	req := llm.Request{Config: cfg, System: system, Tools: tools, Messages: llm.Build(parsed), Purpose: llm.Turn, Turn: r.turn, Step: r.step, Attempt: r.n}
 	if err := llm.Check(req); err != nil {
-		a.note("a provider would refuse this request: %s", escapeLine(err.Error()))
+		a.Note("a provider would refuse this request: %s", term.Line(err.Error()))
 	}
-	if r.encoder != "" && r.encoder != openai.Encoder {
-		a.note("the request was encoded by %s; this is what %s makes of it", escapeLine(r.encoder), openai.Encoder)
+	if r.Encoder != "" && r.Encoder != openai.Encoder {
+		a.Note("the request was encoded by %s; this is what %s makes of it", term.Line(r.Encoder), openai.Encoder)
 	}
-	if _, err := a.out.Write(enc.Body(req)); err != nil {
+	if _, err := a.Out.Write(enc.Body(req)); err != nil {
 		return err
 	}
-	if a.env.Terminal(a.env.Stdout) {
-		a.text("\n") // not a byte of the body, so only where a person reads it
+	if a.Env.Terminal(a.Env.Stdout) {
+		a.Text("\n") // not a byte of the body, so only where a person reads it
 	}
 	return nil
 }
@@ -273,22 +244,22 @@ func (a *app) requestBody(r *rebuilt) error {
 // encoder is the encoder of a provider. One that is not configured is taken for
 // a plain OpenAI-compatible endpoint.
 func (a *app) encoder(name string) (*openai.Provider, error) {
-	ws, err := a.workspace()
+	ws, err := a.Workspace()
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.loadConfig(ws)
+	c, err := a.LoadConfig(ws)
 	if err != nil {
 		return nil, err
 	}
 	p := c.Providers[name]
 	if p == nil {
-		a.note("no provider %s is configured: encoded as for a plain OpenAI-compatible endpoint", quote(name))
+		a.Note("no provider %s is configured: encoded as for a plain OpenAI-compatible endpoint", term.Quote(name))
 		p = &config.Provider{Name: name, Kind: config.KindOpenAI, BaseURL: "http://localhost"}
 	}
 	enc, err := p.Encoder()
 	if err != nil {
-		return nil, misuse(err)
+		return nil, exit.Misuse(err)
 	}
 	return enc, nil
 }

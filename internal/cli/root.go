@@ -12,12 +12,15 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/config"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/run"
+	"github.com/outcrop-dev/outcrop/internal/term"
 )
 
 // commands are the constructors of all commands, in the order of the help.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.newRunCommand(),
+		run.Command(a.Desk),
 		a.newListCommand(),
 		a.newShowCommand(),
 		a.newSurfaceCommand(),
@@ -48,22 +51,22 @@ file (.jsonl or .jsonl.zstd).`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.openLog() },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.OpenLog() },
 	}
 	root.SetVersionTemplate("outcrop {{.Version}}\n")
-	root.SetIn(a.env.Stdin)
-	root.SetOut(a.out)
-	root.SetErr(a.errOut)
+	root.SetIn(a.Env.Stdin)
+	root.SetOut(a.Out)
+	root.SetErr(a.ErrOut)
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	f := root.PersistentFlags()
-	f.StringVar(&a.flags.store, "store", "", "`PLACE` of the sessions: jsonl:DIR, jsonl+plain:DIR or DIR (also OUTCROP_STORE)")
-	f.StringVar(&a.flags.config, "config", "", "configuration `FILE` (also OUTCROP_CONFIG)")
-	f.StringVar(&a.flags.cwd, "cwd", "", "workspace `DIR` (default the session's, else the current one)")
-	f.BoolVar(&a.flags.json, "json", false, "answer in JSON")
-	f.BoolVar(&a.flags.quiet, "quiet", false, "no notes on stderr, only errors")
-	f.StringVar(&a.flags.logFile, "log-file", "", "append the program's own log to `FILE`")
-	f.StringVar(&a.flags.logLevel, "log-level", "", "`LEVEL` of that log: debug, info, warn, error (default warn, with a file info)")
+	f.StringVar(&a.Flags.Store, "store", "", "`PLACE` of the sessions: jsonl:DIR, jsonl+plain:DIR or DIR (also OUTCROP_STORE)")
+	f.StringVar(&a.Flags.Config, "config", "", "configuration `FILE` (also OUTCROP_CONFIG)")
+	f.StringVar(&a.Flags.Cwd, "cwd", "", "workspace `DIR` (default the session's, else the current one)")
+	f.BoolVar(&a.Flags.JSON, "json", false, "answer in JSON")
+	f.BoolVar(&a.Flags.Quiet, "quiet", false, "no notes on stderr, only errors")
+	f.StringVar(&a.Flags.LogFile, "log-file", "", "append the program's own log to `FILE`")
+	f.StringVar(&a.Flags.LogLevel, "log-level", "", "`LEVEL` of that log: debug, info, warn, error (default warn, with a file info)")
 	for _, c := range a.commands() {
 		if c.ValidArgsFunction == nil && strings.Contains(c.Use, " TARGET") {
 			c.ValidArgsFunction = a.completeTarget
@@ -144,7 +147,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		names = append(names, c.Name())
 	}
 	names = append(names, "completion")
-	return usagef("there is no command %s%s", quote(name), meant(name, names, "outcrop --help lists them"))
+	return exit.Usagef("there is no command %s%s", term.Quote(name), meant(name, names, "outcrop --help lists them"))
 }
 
 // flagError makes a sentence of what the flag parser found.
@@ -154,19 +157,19 @@ func flagError(c *cobra.Command, err error) error {
 	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 0 {
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
-			return usagef("%s has no flag -%s: %s", c.CommandPath(), escapeLine(name), more)
+			return exit.Usagef("%s has no flag -%s: %s", c.CommandPath(), term.Line(name), more)
 		}
 		return noFlag(c, name)
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		return usagef("--%s %s: give %s", invalid.GetFlag().Name, quote(invalid.GetValue()), wanted(invalid.GetFlag()))
+		return exit.Usagef("--%s %s: give %s", invalid.GetFlag().Name, term.Quote(invalid.GetValue()), wanted(invalid.GetFlag()))
 	}
 	var bare *pflag.ValueRequiredError
 	if errors.As(err, &bare) {
-		return usagef("--%s needs a value: %s", bare.GetFlag().Name, more)
+		return exit.Usagef("--%s needs a value: %s", bare.GetFlag().Name, more)
 	}
-	return usagef("%v: %s", err, more)
+	return exit.Usagef("%v: %s", err, more)
 }
 
 // wanted says what the value of a flag must be.
@@ -192,7 +195,7 @@ func noFlag(c *cobra.Command, name string) error {
 	if near := config.Nearest(name, names); near != "" {
 		hint = "did you mean --" + near + "?"
 	}
-	return usagef("%s has no flag --%s: %s", c.CommandPath(), escapeLine(name), hint)
+	return exit.Usagef("%s has no flag --%s: %s", c.CommandPath(), term.Line(name), hint)
 }
 
 // meant ends a sentence with the nearest of the names, or with what else helps.
@@ -209,9 +212,9 @@ func exactly(what ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(what):
-			return usagef("%s needs %s: %s", c.CommandPath(), strings.Join(what[len(args):], " and "), "usage: "+c.UseLine())
+			return exit.Usagef("%s needs %s: %s", c.CommandPath(), strings.Join(what[len(args):], " and "), "usage: "+c.UseLine())
 		case len(args) > len(what):
-			return usagef("%s does not take %s: usage: %s", c.CommandPath(), quote(args[len(what)]), c.UseLine())
+			return exit.Usagef("%s does not take %s: usage: %s", c.CommandPath(), term.Quote(args[len(what)]), c.UseLine())
 		}
 		return nil
 	}

@@ -7,7 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop"
-	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/brief"
+	"github.com/outcrop-dev/outcrop/internal/desk"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/records"
+	"github.com/outcrop-dev/outcrop/internal/term"
 )
 
 // showFlags choose what show prints; at most one of the three.
@@ -32,7 +37,7 @@ they are stored.`,
 			if err := f.check(c); err != nil {
 				return err
 			}
-			t, err := a.resolve(c.Context(), args[0])
+			t, err := a.Resolve(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -72,13 +77,13 @@ func (f *showFlags) check(c *cobra.Command) error {
 			continue
 		}
 		if chosen != "" {
-			return usagef("%s and %s show different things: give one of them", chosen, one.name)
+			return exit.Usagef("%s and %s show different things: give one of them", chosen, one.name)
 		}
 		chosen = one.name
 	}
 	if f.raw {
 		if f.closed || c.Flags().Changed("at") {
-			return usagef("--raw shows the whole log as it is stored: it takes neither --at nor --closed")
+			return exit.Usagef("--raw shows the whole log as it is stored: it takes neither --at nor --closed")
 		}
 	}
 	return f.viewFlags.check(c)
@@ -86,15 +91,15 @@ func (f *showFlags) check(c *cobra.Command) error {
 
 // showLog prints every event while it is read, so that it costs no memory and
 // shows events that admission would refuse.
-func (a *app) showLog(ctx context.Context, t *target, at int64) error {
-	sd, err := t.read(ctx)
+func (a *app) showLog(ctx context.Context, t *desk.Target, at int64) error {
+	sd, err := t.Read(ctx)
 	if err != nil {
 		return err
 	}
 	defer sd.Close()
 	n := 0
 	var damage error
-	for r, err := range through(ctx, sd.Records(), outcrop.Seq(at)) {
+	for r, err := range records.Through(ctx, sd.Records(), outcrop.Seq(at)) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -119,7 +124,7 @@ func (a *app) showLog(ctx context.Context, t *target, at int64) error {
 		}
 	}
 	if damage != nil && at < 0 {
-		a.missing = &exitError{3, fmt.Errorf("not everything is shown: %w", damage)}
+		a.missing = exit.With(3, fmt.Errorf("not everything is shown: %w", damage))
 		return nil
 	}
 	return a.judge(t, sd.Tail(), damage, n, at)
@@ -136,9 +141,9 @@ func (a *app) showLoadedLog(l *seen) error {
 
 // logLine prints one event of the log.
 func (a *app) logLine(ev outcrop.Event) error {
-	if a.flags.json {
-		a.out.Write(ev.AppendJSON(a.out.AvailableBuffer()))
-		return a.out.WriteByte('\n')
+	if a.Flags.JSON {
+		a.Out.Write(ev.AppendJSON(a.Out.AvailableBuffer()))
+		return a.Out.WriteByte('\n')
 	}
 	op := ""
 	switch start, end, isReplace := ev.Op.Range(); {
@@ -147,78 +152,15 @@ func (a *app) logLine(ev outcrop.Event) error {
 	case isReplace:
 		op = fmt.Sprintf("%d..%d ", start, end)
 	}
-	line := padLeft(itoa(ev.Seq), 6) + " " + pad(escapeLine(string(ev.Type)), 20) + " "
-	_, err := a.out.WriteString(line + cut(op+logSummary(ev), max(10, width-columns(line))) + "\n")
+	line := term.PadLeft(itoa(ev.Seq), 6) + " " + term.Pad(term.Line(string(ev.Type)), 20) + " "
+	_, err := a.Out.WriteString(line + term.Cut(op+brief.Event(ev), max(10, term.Width-term.Columns(line))) + "\n")
 	return err
-}
-
-// logSummary is the rest of a line about an event.
-func logSummary(ev outcrop.Event) string {
-	text := func(names ...string) string {
-		v := []byte(ev.Data)
-		for _, n := range names {
-			v = jsonwire.Get(v, n)
-		}
-		if s, ok := jsonwire.Text(v); ok {
-			return oneLine(s)
-		}
-		return oneLine(string(v))
-	}
-	switch ev.Type {
-	case outcrop.TypeUserMessage, outcrop.TypeAssistantMessage, outcrop.TypeToolResult, outcrop.TypeContextMessage:
-		return describe(ev)
-	case outcrop.TypeTurnStart:
-		return "turn " + text("turn")
-	case outcrop.TypeTurnEnd:
-		return "turn " + text("turn") + " " + turnEnding(ev.Data)
-	case outcrop.TypeStepStart, outcrop.TypeStepEnd:
-		return "turn " + text("turn") + " step " + text("step")
-	case outcrop.TypeToolCall:
-		return text("name") + " " + oneLine(argumentsLine(text("arguments")))
-	case outcrop.TypeAssistantChunk:
-		kind := text("chunk", "type")
-		for _, name := range [...]string{"text", "argumentsDelta", "blockType"} {
-			if v := jsonwire.Get(jsonwire.Get(ev.Data, "chunk"), name); v != nil {
-				return kind + " " + oneLine(string(v))
-			}
-		}
-		if kind == "finish" {
-			return kind + " " + text("chunk", "reason", "kind")
-		}
-		return kind
-	case outcrop.TypeRequestHeader:
-		return text("reason") + " " + text("header", "config", "provider") + ":" + text("header", "config", "model")
-	case outcrop.TypeSessionTitle:
-		return text("title")
-	}
-	// More than a line's worth of data is not looked at.
-	return oneLine(string(ev.Data[:min(len(ev.Data), 4*width)]))
-}
-
-// turnEnding says how a turn ended.
-func turnEnding(data []byte) string {
-	reason := jsonwire.Get(data, "reason")
-	kind, _ := jsonwire.Text(jsonwire.Get(reason, "kind"))
-	detail := ""
-	switch kind {
-	case "error":
-		detail, _ = jsonwire.Text(jsonwire.Get(jsonwire.Get(reason, "error"), "message"))
-	case "aborted":
-		why := jsonwire.Get(reason, "reason")
-		if detail, _ = jsonwire.Text(jsonwire.Get(why, "reason")); detail == "" {
-			detail, _ = jsonwire.Text(jsonwire.Get(why, "kind"))
-		}
-	}
-	if detail != "" {
-		kind += ": " + detail
-	}
-	return oneLine(kind)
 }
 
 // showNodes prints the surface: what the model sees.
 func (a *app) showNodes(l *seen) error {
 	if l.noMarkers {
-		a.note("the messages of this log carry no surface markers: the model's view is not known")
+		a.Note("the messages of this log carry no surface markers: the model's view is not known")
 		return nil
 	}
 	for _, n := range l.fold.Nodes {
@@ -245,50 +187,50 @@ func (a *app) showConversation(l *seen) error {
 		case appended:
 			said = true
 			err = a.entry(ev)
-		case a.flags.json:
+		case a.Flags.JSON:
 		case isReplace:
-			a.editText(ev)
+			a.Printer().Edit(ev)
 		case ev.Type == outcrop.TypeTurnStart:
-			a.turnText(ev)
+			a.Printer().Turn(ev)
 		case ev.Type == outcrop.TypeTurnEnd:
-			a.turnEndText(ev)
+			a.Printer().TurnEnd(ev)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if l.open && !a.flags.json {
-		a.text(a.style().yellow(fmt.Sprintf("-- turn %d is open", l.turn)) + "\n")
+	if l.open && !a.Flags.JSON {
+		a.Text(a.Style().Yellow(fmt.Sprintf("-- turn %d is open", l.turn)) + "\n")
 	}
 	if !said {
-		a.note("no message in %s: --log shows all events", plural(l.log.Len(), "event"))
+		a.Note("no message in %s: --log shows all events", term.Plural(l.log.Len(), "event"))
 	}
 	return nil
 }
 
 // entry prints one message of a conversation.
 func (a *app) entry(ev outcrop.Event) error {
-	if !a.flags.json {
-		a.eventText(ev, a.style())
+	if !a.Flags.JSON {
+		a.Printer().Message(ev)
 		return nil
 	}
-	return a.line(newAnswer().number("seq", int64(ev.Seq)).text("type", string(ev.Type)).number("time", ev.Time).
-		raw("message", messageOf(ev)).end())
+	return a.Line(answer.New().Number("seq", int64(ev.Seq)).Text("type", string(ev.Type)).Number("time", ev.Time).
+		Raw("message", brief.MessageOf(ev)).End())
 }
 
 // showRaw writes the text of a log as it is stored, up to a torn tail.
-func (a *app) showRaw(ctx context.Context, t *target) error {
-	sd, err := t.read(ctx)
+func (a *app) showRaw(ctx context.Context, t *desk.Target) error {
+	sd, err := t.Read(ctx)
 	if err != nil {
 		return err
 	}
 	defer sd.Close()
-	damage, err := rawText(ctx, a.out, sd)
+	damage, err := records.WriteText(ctx, a.Out, sd)
 	if err != nil {
 		return err
 	}
 	if damage != nil {
-		a.missing = &exitError{3, fmt.Errorf("not everything is shown: %w", damage)}
+		a.missing = exit.With(3, fmt.Errorf("not everything is shown: %w", damage))
 		return nil
 	}
 	a.tornNote(t, sd.Tail())

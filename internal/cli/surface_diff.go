@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/brief"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/term"
 )
 
 // span is the A..B of --diff.
@@ -17,7 +21,7 @@ func parseSpan(s string) (span, error) {
 	from, err1 := strconv.ParseInt(left, 10, 64)
 	to, err2 := strconv.ParseInt(right, 10, 64)
 	if !ok || err1 != nil || err2 != nil || from < 0 || to < from {
-		return span{}, usagef("--diff %s: write A..B, two seqs, the earlier one first", quote(s))
+		return span{}, exit.Usagef("--diff %s: write A..B, two seqs, the earlier one first", term.Quote(s))
 	}
 	return span{outcrop.Seq(from), outcrop.Seq(to)}, nil
 }
@@ -49,21 +53,21 @@ func (a *app) surfaceDiff(l *seen, s span) error {
 			removed = append(removed, n)
 		}
 	}
-	if a.flags.json {
-		return a.line(newAnswer().text("session", l.header.ID).number("from", int64(s.from)).number("to", int64(s.to)).
-			number("kept", int64(kept)).raw("removed", seqs(removed)).raw("added", seqs(added)).
-			number("edits", int64(l.fold.Generation-before.Generation)).end())
+	if a.Flags.JSON {
+		return a.Line(answer.New().Text("session", l.header.ID).Number("from", int64(s.from)).Number("to", int64(s.to)).
+			Number("kept", int64(kept)).Raw("removed", answer.Seqs(removed)).Raw("added", answer.Seqs(added)).
+			Number("edits", int64(l.fold.Generation-before.Generation)).End())
 	}
-	st := a.style()
-	a.text(st.bold("surface of "+cut(l.id(), 40)) + fmt.Sprintf(" from event %d to %d\n", s.from, s.to))
-	a.text(fmt.Sprintf("%d removed, %d added\n", len(removed), len(added)))
+	st := a.Style()
+	a.Text(st.Bold("surface of "+term.Cut(l.id(), 40)) + fmt.Sprintf(" from event %d to %d\n", s.from, s.to))
+	a.Text(fmt.Sprintf("%d removed, %d added\n", len(removed), len(added)))
 	a.diffText(l, s.from, is, removed, st)
 	return nil
 }
 
 // diffText prints the later surface, with what a node took the place of before
 // it and kept nodes counted.
-func (a *app) diffText(l *seen, from outcrop.Seq, is map[outcrop.Seq]bool, removed []outcrop.Seq, st style) {
+func (a *app) diffText(l *seen, from outcrop.Seq, is map[outcrop.Seq]bool, removed []outcrop.Seq, st term.Style) {
 	by := map[outcrop.Seq]outcrop.Seq{}
 	for _, r := range l.fold.Replacements {
 		for _, s := range r.Shadowed {
@@ -81,7 +85,7 @@ func (a *app) diffText(l *seen, from outcrop.Seq, is map[outcrop.Seq]bool, remov
 	kept := 0
 	flush := func() {
 		if kept > 0 {
-			a.text(st.dim("= "+plural(kept, "node")) + "\n")
+			a.Text(st.Dim("= "+term.Plural(kept, "node")) + "\n")
 		}
 		kept = 0
 	}
@@ -92,9 +96,9 @@ func (a *app) diffText(l *seen, from outcrop.Seq, is map[outcrop.Seq]bool, remov
 		}
 		flush()
 		for _, old := range under[n] {
-			a.text(st.red(cut("- "+itoa(old)+" "+describe(l.log.At(old)), width)) + "\n")
+			a.Text(st.Red(term.Cut("- "+itoa(old)+" "+brief.Node(l.log.At(old)), term.Width)) + "\n")
 		}
-		a.text(st.green(cut("+ "+itoa(n)+" "+describe(l.log.At(n)), width)) + "\n")
+		a.Text(st.Green(term.Cut("+ "+itoa(n)+" "+brief.Node(l.log.At(n)), term.Width)) + "\n")
 	}
 	flush()
 }

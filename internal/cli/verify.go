@@ -11,6 +11,9 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/doctor"
+	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store/blob"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -40,13 +43,13 @@ that cannot be read.`,
 						return err
 					}
 					// The other targets are still worth a look.
-					fmt.Fprintf(a.errOut, "outcrop: %s\n", a.explain(err))
-					n = code(err)
+					fmt.Fprintf(a.ErrOut, "outcrop: %s\n", exit.Explain(err))
+					n = exit.Code(err)
 				}
 				worst = max(worst, n)
 			}
 			if worst != 0 {
-				return &exitError{code: worst}
+				return exit.With(worst, nil)
 			}
 			return nil
 		},
@@ -63,25 +66,25 @@ func (a *app) verify(ctx context.Context, name string, strict bool) (int, error)
 	}
 	f, fi, err := jsonl.OpenBytes(path)
 	if err != nil {
-		return 0, unreadable(err)
+		return 0, exit.Unreadable(err)
 	}
 	defer f.Close()
 	enc, ok := wire.EncodingOf(path)
 	if !ok {
 		_, err := jsonl.File(path, jsonl.Options{})
-		return 0, &exitError{3, err}
+		return 0, exit.With(3, err)
 	}
 	o := doctor.Options{Place: place, Attachment: attachments(path, place)}
 	bar := a.progress("verifying", fi.Size())
-	findings, sum := doctor.Verify(ctx, doctor.Target{Name: name, R: bar.reader(f), Size: fi.Size(), Encoding: enc}, o)
-	defer bar.end()
+	findings, sum := doctor.Verify(ctx, doctor.Target{Name: name, R: bar.Reader(f), Size: fi.Size(), Encoding: enc}, o)
+	defer bar.End()
 	for finding := range findings {
-		bar.end()
+		bar.End()
 		if err := a.finding(name, finding); err != nil {
 			return 0, err
 		}
 	}
-	bar.end()
+	bar.End()
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
@@ -103,28 +106,28 @@ func (a *app) verify(ctx context.Context, name string, strict bool) (int, error)
 
 // logFileOf is the file that holds a target, and its place in a root.
 func (a *app) logFileOf(ctx context.Context, name string) (string, *doctor.Place, error) {
-	t, err := a.resolve(ctx, name)
+	t, err := a.Resolve(ctx, name)
 	if err != nil {
 		return "", nil, err
 	}
-	if t.path != "" {
-		return t.path, nil, nil
+	if t.Path != "" {
+		return t.Path, nil, nil
 	}
-	root, ok := t.store.(interface{ Root() string })
+	root, ok := t.Store.(interface{ Root() string })
 	if !ok { // --store names one log file
-		return t.store.Address(), nil, nil
+		return t.Store.Address(), nil, nil
 	}
 	path := ""
-	if sd, err := t.store.Read(ctx, t.id); err == nil {
+	if sd, err := t.Store.Read(ctx, t.ID); err == nil {
 		path = sd.Path()
 		if err := sd.Close(); err != nil {
 			return "", nil, err
 		}
 	} else if path = pathIn(err); path == "" {
-		return "", nil, unreadable(err)
+		return "", nil, exit.Unreadable(err)
 	}
 	dir := filepath.Dir(path)
-	return path, &doctor.Place{Root: os.DirFS(root.Root()), Project: filepath.Base(filepath.Dir(dir)), Session: filepath.Base(dir), ID: t.id}, nil
+	return path, &doctor.Place{Root: os.DirFS(root.Root()), Project: filepath.Base(filepath.Dir(dir)), Session: filepath.Base(dir), ID: t.ID}, nil
 }
 
 // pathIn is the log file that an error is about, "" when it is about none.
@@ -156,13 +159,13 @@ func attachments(path string, place *doctor.Place) func(context.Context, string)
 }
 
 func (a *app) finding(name string, f doctor.Finding) error {
-	if a.flags.json {
-		return a.line(newAnswer().raw("finding", f.AppendJSON(nil)).end())
+	if a.Flags.JSON {
+		return a.Line(answer.New().Raw("finding", f.AppendJSON(nil)).End())
 	}
-	st := a.style()
-	head := st.yellow("warning")
+	st := a.Style()
+	head := st.Yellow("warning")
 	if f.Severity == doctor.SeverityError {
-		head = st.red("error")
+		head = st.Red("error")
 	}
 	where := ""
 	if f.Seq >= 0 {
@@ -174,46 +177,46 @@ func (a *app) finding(name string, f doctor.Finding) error {
 	if f.Offset >= 0 {
 		where += fmt.Sprintf(" byte %d", f.Offset)
 	}
-	a.text(head + " " + escapeLine(string(f.Code)) + where + "\n")
+	a.Text(head + " " + term.Line(string(f.Code)) + where + "\n")
 	for _, text := range [...]string{f.Message, f.Hint} {
 		if text == "" {
 			continue
 		}
-		for _, l := range wrap(oneLine(text), width-2) {
-			a.text("  " + l + "\n")
+		for _, l := range term.Wrap(term.OneLine(text), term.Width-2) {
+			a.Text("  " + l + "\n")
 		}
 	}
 	return nil
 }
 
 func (a *app) summary(s *doctor.Summary, strict bool) error {
-	if a.flags.json {
-		return a.line(newAnswer().raw("summary", s.AppendJSON(nil)).end())
+	if a.Flags.JSON {
+		return a.Line(answer.New().Raw("summary", s.AppendJSON(nil)).End())
 	}
-	st := a.style()
-	verdict := st.green("ok")
+	st := a.Style()
+	verdict := st.Green("ok")
 	switch {
 	case !s.OK:
-		verdict = st.red("not ok")
+		verdict = st.Red("not ok")
 	case strict && s.Warnings > 0:
-		verdict = st.red("not ok (--strict)")
+		verdict = st.Red("not ok (--strict)")
 	}
-	a.text(st.bold(escapeLine(s.Target)) + ": " + verdict + "\n")
+	a.Text(st.Bold(term.Line(s.Target)) + ": " + verdict + "\n")
 	if s.Err == nil {
 		open := ""
 		if s.OpenTurn {
 			open = ", the last one is open"
 		}
-		a.text(fmt.Sprintf("  %s, %s on the surface, %s, %s%s\n", plural(s.Events, "event"), plural(s.Surface, "node"),
-			plural(s.Generation, "edit"), plural(s.Turns, "turn"), open))
+		a.Text(fmt.Sprintf("  %s, %s on the surface, %s, %s%s\n", term.Plural(s.Events, "event"), term.Plural(s.Surface, "node"),
+			term.Plural(s.Generation, "edit"), term.Plural(s.Turns, "turn"), open))
 		if s.TruncatedAt != nil {
-			a.text(fmt.Sprintf("  the torn tail is cut at byte %d by the next writer\n", *s.TruncatedAt))
+			a.Text(fmt.Sprintf("  the torn tail is cut at byte %d by the next writer\n", *s.TruncatedAt))
 		}
 	}
 	dsh := string(s.DSH)
 	if s.DSHClass != "" {
 		dsh += " (" + s.DSHClass + ")"
 	}
-	a.text(fmt.Sprintf("  %s, %s, dsh 0.1: %s\n", plural(s.Errors, "error"), plural(s.Warnings, "warning"), escapeLine(dsh)))
+	a.Text(fmt.Sprintf("  %s, %s, dsh 0.1: %s\n", term.Plural(s.Errors, "error"), term.Plural(s.Warnings, "warning"), term.Line(dsh)))
 	return nil
 }

@@ -1,8 +1,0 @@
-package cli
-
-import "golang.org/x/sys/unix"
-
-func fdIsTerminal(fd uintptr) bool {
-	_, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
-	return err == nil
-}

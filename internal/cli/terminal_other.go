@@ -1,5 +1,0 @@
-//go:build !linux && !darwin && !dragonfly && !freebsd && !netbsd && !openbsd && !windows
-
-package cli
-
-func fdIsTerminal(uintptr) bool { return false }

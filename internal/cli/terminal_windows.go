@@ -1,8 +1,0 @@
-package cli
-
-import "golang.org/x/sys/windows"
-
-func fdIsTerminal(fd uintptr) bool {
-	var mode uint32
-	return windows.GetConsoleMode(windows.Handle(fd), &mode) == nil
-}

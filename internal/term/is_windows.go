@@ -1,0 +1,8 @@
+package term
+
+import "golang.org/x/sys/windows"
+
+func fdIsTerminal(fd uintptr) bool {
+	var mode uint32
+	return windows.GetConsoleMode(windows.Handle(fd), &mode) == nil
+}
