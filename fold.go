@@ -111,7 +111,7 @@ func foldEntries(d *logData) (Fold, error) {
 		ch := d.chunks[c]
 		for k := range min(left, chunkLen) {
 			e := &ch[k]
-			if !classOf(e.typ).surface() && e.flags&(flagAppend|flagReplace|flagSources) == 0 {
+			if e.flags&(flagAppend|flagReplace|flagSources) == 0 && !e.typ.surface() {
 				continue
 			}
 			f.next = d.firsts[c] + Seq(e.delta)

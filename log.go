@@ -110,13 +110,6 @@ func (d *logData) typeOf(id typeID) Type {
 	return d.names[int(id)-len(typeTable)]
 }
 
-func classOf(id typeID) class {
-	if int(id) < len(typeClasses) {
-		return typeClasses[id]
-	}
-	return classUnknown
-}
-
 // At implements Log.
 func (d *logData) At(seq Seq) Event {
 	if seq < 0 || seq >= d.len {

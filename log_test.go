@@ -19,6 +19,30 @@ func TestAnEventCostsAtMost64Bytes(t *testing.T) {
 	}
 }
 
+func TestTheTableOfTypesIsInOrder(t *testing.T) {
+	for i, typ := range typeTable {
+		if id := typeID(i); id.surface() != typ.Surface() || typ.tag() != typeTag(i+1) {
+			t.Errorf("%s: surface %v, tag %d", typ, id.surface(), typ.tag())
+		}
+	}
+	for id, typ := range map[typeID]Type{idChunk: TypeAssistantChunk, idTurnStart: TypeTurnStart, idTurnEnd: TypeTurnEnd,
+		idUser: TypeUserMessage, idAssistant: TypeAssistantMessage, idResult: TypeToolResult, idContext: TypeContextMessage,
+		idRequestHeader: TypeRequestHeader} {
+		if typeTable[id] != typ {
+			t.Errorf("%s is not where its number says", typ)
+		}
+	}
+	dsh := 0
+	for _, typ := range typeTable {
+		if typ.DSH() {
+			dsh++
+		}
+	}
+	if dsh != 48 {
+		t.Errorf("%d types of dsh, it has 48", dsh)
+	}
+}
+
 // lines makes records from the lines of a log, rows included.
 func lines(t testing.TB, text string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {

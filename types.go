@@ -112,6 +112,9 @@ const (
 	idEndSeed
 )
 
+// surface reports whether the type stands on the surface.
+func (id typeID) surface() bool { return id >= idUser && id <= idContext }
+
 var (
 	typeIDs     = map[Type]typeID{}
 	typeClasses = make([]class, 0, 64)
