@@ -56,7 +56,7 @@ const full = `model = "deepseek:deepseek-chat"
 approve = "edits"
 [providers.deepseek]
 kind = "openai"
-base_url = "https://proxy.example/v1"
+base_url = "https://models.example/v1"
 key_env = "MY_KEY"
 quirks = { reasoning = "reasoning", max_tokens = "max_completion_tokens", alternate_roles = true, system_role = "developer", stream_usage = false }
 [providers.deepseek.models."deepseek-chat"]
@@ -109,7 +109,7 @@ func TestEveryMemberOfAFileIsTaken(t *testing.T) {
 	if q.Reasoning != "reasoning" || q.MaxTokens != "max_completion_tokens" || !q.AlternateRoles || q.SystemRole != "developer" || !q.NoStreamUsage {
 		t.Errorf("quirks %+v", q)
 	}
-	if m.Provider.BaseURL != "https://proxy.example/v1" || m.Provider.KeyEnv != "MY_KEY" {
+	if m.Provider.BaseURL != "https://models.example/v1" || m.Provider.KeyEnv != "MY_KEY" {
 		t.Errorf("provider %+v", m.Provider)
 	}
 }
