@@ -119,7 +119,7 @@ var differences = map[string]string{
 	"fork: source/foreign-instance":               "a log is given, not looked up",
 	"fork: source/foreign-unknown":                "a log is given, not looked up",
 
-	"surface file: hand/envelope-data-null":          "data may be null where nothing reads it; dsh stumbles over it",
+	"surface file: hand/envelope-data-null":          "refused because no closer can carry the number of a turn that has none; dsh stumbles over it earlier",
 	"surface file: hand/envelope-missing-data":       "refused by the rule; dsh stumbles over it before it comes to the rule",
 	"surface file: mutant/060-envelope-data-missing": "refused by the rule; dsh stumbles over it before it comes to the rule",
 	"surface file: mutant/252-envelope-data-missing": "refused by the rule; dsh stumbles over it before it comes to the rule",
