@@ -111,6 +111,12 @@ type Options struct {
 	// of its own.
 	Contexts func(ctx context.Context) []workspace.Context
 
+	// Images says that the model takes images; Objects has their bytes.
+	Images  bool
+	Objects llm.Objects
+	// Hooks take part in the loop.
+	Hooks Hooks
+
 	// Policy says which calls need a person's approval; empty: AskAll.
 	Policy Policy
 	// Approver asks the person; nil: nobody can be asked.

@@ -275,6 +275,15 @@ func (a *Agent) Maintain(ctx context.Context, f func(s *outcrop.Session) error) 
 	return a.live.Flush(ctx)
 }
 
+// edit is Stage.Edit.
+func (a *Agent) edit(ctx context.Context, st Stage, f func(s *outcrop.Session) error) error {
+	var err error
+	if perr := a.post(ctx, func() { err = contained(func() error { return f(a.s) }) }); perr != nil {
+		return perr
+	}
+	return err
+}
+
 // contained turns a panic into an error.
 func contained(f func() error) (err error) {
 	defer func() {

@@ -11,13 +11,13 @@ import (
 // parsedMessages are the session's messages, each parsed once.
 type parsedMessages struct {
 	from []*outcrop.Message
-	msgs []message.Message
+	msgs []llm.Node
 }
 
 // update parses what is new. A derived message never changes, so the pointer
 // says whether it is the same; after a replace everything from its place on is
 // parsed again.
-func (p *parsedMessages) update(now []*outcrop.Message) ([]message.Message, error) {
+func (p *parsedMessages) update(now []*outcrop.Message) ([]llm.Node, error) {
 	same := 0
 	for same < len(p.from) && same < len(now) && p.from[same] == now[same] {
 		same++
@@ -29,7 +29,7 @@ func (p *parsedMessages) update(now []*outcrop.Message) ([]message.Message, erro
 			p.from = nil
 			return nil, err
 		}
-		p.msgs = append(p.msgs, parsed)
+		p.msgs = append(p.msgs, llm.Node{Seq: int64(m.Seq), Message: parsed})
 	}
 	p.from = now
 	return p.msgs, nil

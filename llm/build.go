@@ -15,7 +15,7 @@ const (
 	textNoResult   = "Error: no result of this call was recorded. It may have run completely, in part, or not at all; check before you repeat it."
 	textNoOutput   = "(no output)"
 	textContinue   = "Continue."
-	textEarlier    = "[What came before this point is not shown.]"
+	textEarlier    = "(earlier messages are not shown)"
 	textLostCall   = "[Result of tool call %s, which is no longer part of this conversation:]"
 	textLateResult = "[Another result of tool call %s, which came later:]"
 	textUnsendable = "[A block of the type %q stands here; it cannot be sent to a model.]"
@@ -32,7 +32,9 @@ const (
 //     other result, because an edit took its call off the surface or because it
 //     came too late, becomes user text that says so.
 //   - Ids of calls, and the names in them, get an acceptable form; an id that
-//     was used before gets a number. Arguments that are not a clean JSON object
+//     does not match ^[A-Za-z0-9_-]{1,40}$, or was used before, is replaced by
+//     c_ and 20 hexadecimal digits of the SHA-256 of "SEQ:INDEX", the seq of
+//     the call's event and the place of its block. Arguments that are not a clean JSON object
 //     are carried as text in the member _raw.
 //   - Text is valid UTF-8 without NUL. Blank text is dropped, a result with
 //     nothing in it says "(no output)", white space at the end of an assistant
@@ -46,9 +48,16 @@ const (
 // state of a changed message keeps step with its blocks, or is dropped.
 //
 // The messages given are not changed, but share memory with the result.
-func Build(messages []message.Message) []message.Message {
+func Build(nodes []Node) []message.Message {
 	var b Builder
-	return b.Build(messages)
+	return b.Build(nodes)
+}
+
+// Node is a message as it is derived from the surface, with the seq of its
+// event.
+type Node struct {
+	Seq int64
+	message.Message
 }
 
 // Builder is Build for a session that grows: it remembers what it built, and
@@ -59,7 +68,7 @@ func Build(messages []message.Message) []message.Message {
 type Builder struct {
 	given  []identity        // the messages that were taken in
 	out    []message.Message // only ever appended to
-	ids    *CallIDs
+	ids    callIDs
 	seen   map[string]string // id in the log -> id sent, of each call so far
 	open   []call            // the calls of the last assistant message while one lacks its result, in order
 	behind []message.Message // what goes behind their results
@@ -72,21 +81,21 @@ type call struct {
 }
 
 // Build is the function Build.
-func (b *Builder) Build(messages []message.Message) []message.Message {
-	if !begins(messages, b.given) {
+func (b *Builder) Build(nodes []Node) []message.Message {
+	if !b.grew(nodes) {
 		*b = Builder{}
 	}
 	if b.ids == nil {
-		b.ids, b.seen = NewCallIDs(MaxCallID), make(map[string]string)
-		b.out = make([]message.Message, 0, len(messages)+2)
+		b.ids, b.seen = make(callIDs), make(map[string]string)
+		b.out = make([]message.Message, 0, len(nodes)+2)
 	}
-	for i := len(b.given); i < len(messages); i++ {
-		if messages[i].Role == message.Assistant {
-			b.assistant(messages[i])
+	for i := len(b.given); i < len(nodes); i++ {
+		if nodes[i].Role == message.Assistant {
+			b.assistant(nodes[i])
 		} else {
-			b.user(messages[i])
+			b.user(nodes[i].Message)
 		}
-		b.given = append(b.given, identify(&messages[i]))
+		b.given = append(b.given, identify(&nodes[i].Message))
 	}
 	out := b.answer(slices.Clip(b.out))
 	if n := len(out); n == 0 || out[n-1].Role != message.User {
@@ -108,6 +117,19 @@ func identify(m *message.Message) identity {
 		id.content = &m.Content[0]
 	}
 	return id
+}
+
+// grew reports whether nodes begin with the ones that were given.
+func (b *Builder) grew(nodes []Node) bool {
+	if len(nodes) < len(b.given) {
+		return false
+	}
+	for i := range b.given {
+		if identify(&nodes[i].Message) != b.given[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // begins reports whether messages begin with the ones that were given.
@@ -156,7 +178,8 @@ func (b *Builder) settle() {
 	b.open, b.behind = b.open[:0], nil
 }
 
-func (b *Builder) assistant(m message.Message) {
+func (b *Builder) assistant(node Node) {
+	m := node.Message
 	var results []message.Block
 	blocks := make([]message.Block, 0, len(m.Content))
 	from := make([]int, 0, len(m.Content)) // where each one stood
@@ -188,7 +211,7 @@ func (b *Builder) assistant(m message.Message) {
 		}
 		for i := range blocks {
 			if c := blocks[i]; c.Type == message.ToolCallBlock {
-				blocks[i] = b.call(c)
+				blocks[i] = b.call(c, node.Seq, from[i])
 				changed = changed || blocks[i].ID != c.ID || blocks[i].Name != c.Name || blocks[i].Arguments != c.Arguments
 			}
 		}
@@ -204,8 +227,8 @@ func (b *Builder) assistant(m message.Message) {
 }
 
 // call makes one call fit and opens it.
-func (b *Builder) call(c message.Block) message.Block {
-	id := b.ids.Take(c.ID)
+func (b *Builder) call(c message.Block, seq int64, index int) message.Block {
+	id := b.ids.take(c.ID, seq, index)
 	b.open = append(b.open, call{logged: c.ID, sent: id})
 	b.seen[c.ID] = id
 	name, args := toolName(c.Name), arguments(c.Arguments)
@@ -248,8 +271,8 @@ func (b *Builder) lost(id string) string {
 	if sent, ok := b.seen[id]; ok {
 		return fmt.Sprintf(textLateResult, sent)
 	}
-	if len(id) > MaxCallID || !isName(id) {
-		id = hashedID(id)
+	if !isCallID(id) {
+		id = "(its id cannot be sent)"
 	}
 	return fmt.Sprintf(textLostCall, id)
 }

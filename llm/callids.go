@@ -7,49 +7,41 @@ import (
 )
 
 // MaxCallID is the longest id of a call, in bytes, that a checked request
-// holds. Some providers take less; their encoders map ids once more.
-const MaxCallID = 64
+// holds: what the strictest provider takes.
+const MaxCallID = 40
 
-// CallIDs gives the calls of one request ids that a provider accepts: letters,
-// digits, _ and -, at most max bytes, each once. An id that is fine and free
-// stays as it is. The result depends only on the ids taken so far, so that a
-// request that grew keeps the ids of its beginning.
-type CallIDs struct {
-	max  int
-	used map[string]bool
-	next map[string]int // id -> number that its next copy tries first
-}
+// callIDs are the ids of calls that a request has used.
+type callIDs map[string]bool
 
-// NewCallIDs starts a request; max is at least 40.
-func NewCallIDs(max int) *CallIDs {
-	return &CallIDs{max: max, used: make(map[string]bool), next: make(map[string]int)}
-}
-
-// Take returns the id to send for the next call, which the log calls id.
-func (c *CallIDs) Take(id string) string {
-	base := id
-	if len(base) > c.max || !isName(base) {
-		base = hashedID(id)
-	}
-	sent := base
-	for n := max(c.next[base], 2); c.used[sent]; n++ {
-		sent = base + "_" + strconv.Itoa(n)
-		if len(sent) > c.max {
-			sent = hashedID(base) + "_" + strconv.Itoa(n)
+// take returns the id to send for the next call, which the log calls id: the
+// same when it is acceptable and free, else one made from where the call stands
+// in the log. So an id depends on the log alone, and a request that grew keeps
+// the ids of its beginning.
+func (used callIDs) take(id string, seq int64, index int) string {
+	if !isCallID(id) || used[id] {
+		id = placeID(seq, index, 0)
+		for n := 1; used[id]; n++ { // a model that writes such an id itself
+			id = placeID(seq, index, n)
 		}
-		c.next[base] = n + 1
 	}
-	c.used[sent] = true
-	return sent
+	used[id] = true
+	return id
 }
 
-func hashedID(id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return "call_" + hex.EncodeToString(sum[:12])
+func placeID(seq int64, index, again int) string {
+	text := strconv.FormatInt(seq, 10) + ":" + strconv.Itoa(index)
+	if again > 0 {
+		text += ":" + strconv.Itoa(again)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "c_" + hex.EncodeToString(sum[:10])
 }
 
-// isName reports whether s matches ^[A-Za-z0-9_-]{1,64}$, the rule for ids of
-// calls and for names of tools.
+// isCallID reports whether s matches ^[A-Za-z0-9_-]{1,40}$.
+func isCallID(s string) bool { return len(s) <= MaxCallID && isName(s) }
+
+// isName reports whether s matches ^[A-Za-z0-9_-]{1,64}$, the rule for names of
+// tools.
 func isName(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false

@@ -177,7 +177,7 @@ func (c *Checker) assistant(m *message.Message) string {
 
 func (c *Checker) call(b *message.Block) string {
 	switch {
-	case !isName(b.ID):
+	case !isCallID(b.ID):
 		return fmt.Sprintf("call id %s is not 1 to %d letters, digits, _ or -", quote(b.ID), MaxCallID)
 	case c.ids[b.ID]:
 		return fmt.Sprintf("call id %q stands twice in the request", b.ID)

@@ -71,11 +71,50 @@ type Request struct {
 	Tools    []Tool
 	Messages []message.Message
 
+	// MaxOutput is what the window leaves for this reply, in tokens; 0: no
+	// limit but Config.MaxTokens. The smaller one is sent.
+	MaxOutput int64
+	// Images says that the model takes images. Where it does not, a note
+	// stands in their place.
+	Images bool
+	// Objects has the bytes of attachments; nil: none are here.
+	Objects Objects
+	// Cache keeps the encoded messages of the session's requests; nil: each
+	// message is encoded anew.
+	Cache *Cache
+
 	Session string
 	Purpose Purpose
 	Turn    int
 	Step    int
 	Attempt int // from 1
+}
+
+// Objects reads attachments by their id, sha256: and the digest. It is asked
+// from many goroutines. An error means that the object is not here.
+type Objects interface {
+	Get(ctx context.Context, id string) ([]byte, error)
+}
+
+// Cache is where an encoder keeps what it made of the messages of one session,
+// so that each message is encoded once. It belongs to requests that are made
+// one after another; it holds nothing that cannot be made again. The zero value
+// is ready.
+type Cache struct {
+	encoder string
+	kept    any
+}
+
+// Kept returns what the encoder of this name kept, or what fresh makes when it
+// kept nothing.
+func (c *Cache) Kept(encoder string, fresh func() any) any {
+	if c == nil {
+		return fresh()
+	}
+	if c.encoder != encoder || c.kept == nil {
+		c.encoder, c.kept = encoder, fresh()
+	}
+	return c.kept
 }
 
 // Provider sends requests to models.

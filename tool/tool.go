@@ -72,6 +72,10 @@ type Call struct {
 	ID        string
 	Name      string
 	Arguments json.RawMessage // a JSON object that fits the schema
+	// Key is the same for this call whatever happens, and no other call has
+	// it: session id, seq of the tool/call event and call id. A tool that
+	// reaches another system gives it along as an idempotency key.
+	Key string
 }
 
 // Result is what a tool gives back to the model.
@@ -79,6 +83,9 @@ type Result struct {
 	Content []message.Block
 	IsError bool            // the content tells of a failure
 	Meta    json.RawMessage // not for the model: JSON that the log keeps with the result, or nil
+	// EndTurn ends the turn when all calls of the step have their results,
+	// unless a message waits for the next step.
+	EndTurn bool
 }
 
 // Text makes a result of one text block.
@@ -112,6 +119,7 @@ type Outcome struct {
 	IsError bool
 	Err     *Error // the coded failure, nil for success and for errors without a code
 	Meta    json.RawMessage
+	EndTurn bool
 }
 
 // Failed makes the outcome of a coded failure.

@@ -47,14 +47,14 @@ func (r *Request) Typed() (req llm.Request, err error) {
 }
 
 // Parse decodes derived messages.
-func Parse(msgs []*outcrop.Message) ([]message.Message, error) {
-	out := make([]message.Message, 0, len(msgs))
+func Parse(msgs []*outcrop.Message) ([]llm.Node, error) {
+	out := make([]llm.Node, 0, len(msgs))
 	for _, m := range msgs {
 		p, err := message.Parse(m.Raw)
 		if err != nil {
 			return nil, fmt.Errorf("the message of event %d: %w", m.Seq, err)
 		}
-		out = append(out, p)
+		out = append(out, llm.Node{Seq: int64(m.Seq), Message: p})
 	}
 	return out, nil
 }

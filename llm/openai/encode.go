@@ -11,9 +11,6 @@ import (
 // Encoder names this way of encoding, for the record of a request.
 const Encoder = "openai/1"
 
-// maxCallID is the longest id of a call that OpenAI takes.
-const maxCallID = 40
-
 // noReasoning stands where DeepSeek wants reasoning and the reply had none,
 // because another model made it or because it was not recorded.
 const noReasoning = "(no reasoning was recorded)"
@@ -110,19 +107,17 @@ func (p *Provider) messages(req llm.Request) []wireMessage {
 		}
 		add(wireMessage{role: role, content: req.System})
 	}
-	ids := llm.NewCallIDs(maxCallID)
-	sent := make(map[string]string)
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		if m.Role == message.Assistant {
-			add(assistant(m, ids, sent))
+			add(assistant(m))
 			continue
 		}
 		var text string
 		for j := range m.Content {
 			b := &m.Content[j]
 			if b.Type == message.ToolResultBlock {
-				add(wireMessage{role: "tool", content: plain(b.Content), callID: sent[b.ToolCallID]})
+				add(wireMessage{role: "tool", content: plain(b.Content), callID: b.ToolCallID})
 			} else {
 				text = join(text, plain(m.Content[j:j+1]))
 			}
@@ -142,7 +137,7 @@ func (p *Provider) messages(req llm.Request) []wireMessage {
 	return out
 }
 
-func assistant(m *message.Message, ids *llm.CallIDs, sent map[string]string) wireMessage {
+func assistant(m *message.Message) wireMessage {
 	w := wireMessage{role: "assistant"}
 	for i := range m.Content {
 		switch b := m.Content[i]; b.Type {
@@ -151,9 +146,7 @@ func assistant(m *message.Message, ids *llm.CallIDs, sent map[string]string) wir
 		case message.ReasoningBlock:
 			w.reasoning = join(w.reasoning, b.Text)
 		case message.ToolCallBlock:
-			id := ids.Take(b.ID)
-			sent[b.ID] = id
-			w.calls = append(w.calls, message.ToolCall(id, b.Name, b.Arguments))
+			w.calls = append(w.calls, message.ToolCall(b.ID, b.Name, b.Arguments))
 		}
 	}
 	return w

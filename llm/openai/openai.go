@@ -14,8 +14,7 @@
 //     that says which one was left out, since images are not sent;
 //   - an assistant message has its text as content, or null when it only calls
 //     tools, and its calls in tool_calls with the arguments as logged;
-//   - each result is a message of the role tool;
-//   - ids of calls over 40 characters are replaced by shorter ones.
+//   - each result is a message of the role tool.
 //
 // Reasoning is sent back only under the quirk ReasoningContent, and only where
 // DeepSeek wants it: with tool calls, which must have some.
