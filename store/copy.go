@@ -7,15 +7,18 @@ import (
 // Copy puts a session of src into dst, which may keep it in another form or
 // encoding: the same header, the same events, each line as it is. dst compares
 // what it stored with what it was given before the copy can be seen, so after
-// an error nothing is left behind. A torn tail is not copied, but what could be
-// saved from it is; a damaged log is refused.
+// an error nothing is left behind, except attachments. A torn tail is not
+// copied, but what could be saved from it is; a damaged log is refused.
+//
+// Attachments that the log names are copied first, see WithObjects, when both
+// stores keep some.
 func Copy(ctx context.Context, dst, src Store, id string) error {
 	sd, err := src.Read(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer sd.Close()
-	if err := dst.Put(ctx, sd.Header(), cancellable(ctx, sd.Records())); err != nil {
+	if err := dst.Put(ctx, sd.Header(), WithObjects(ctx, dst, src, cancellable(ctx, sd.Records()))); err != nil {
 		return Problem("copy", id, err, "", "")
 	}
 	return nil

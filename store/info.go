@@ -54,6 +54,13 @@ func (s *Summary) Add(r outcrop.Record) {
 	}
 }
 
+// Titled reports whether Title is one that was given, and not the start of a
+// prompt.
+func (s *Summary) Titled() bool { return s.titled }
+
+// SetTitled goes on with a summary that was kept.
+func (s *Summary) SetTitled(t bool) { s.titled = t }
+
 // Into puts the summary into an entry of a listing that is not broken.
 func (s *Summary) Into(in *Info) {
 	in.Events, in.Turns, in.Title = int64(s.Events), s.Turns, s.Title

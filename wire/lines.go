@@ -215,6 +215,9 @@ func (p *parser) mark() {
 	if p.enc == Zstd {
 		p.pos.Offset = p.frameOff
 	}
+	if p.begin > 0 {
+		p.pos.Line = 0
+	}
 }
 
 // at gives an error the current place.

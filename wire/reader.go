@@ -17,6 +17,8 @@ type Reader struct {
 	line     []byte
 	from     int64 // where the records begin in the file
 	fromText int64 // and in the text
+	begin    int64 // where Records begins instead, 0 for from
+	first    outcrop.Seq
 	check    bool
 	raw      bool // old shapes are left as they are
 
@@ -55,6 +57,11 @@ func (r *Reader) HeaderLine() []byte { return r.line }
 // HeaderEnd is the offset behind the header: the end of its line or its frame.
 func (r *Reader) HeaderEnd() int64 { return r.from }
 
+// Begin makes Records begin at an offset of the file where a record with this
+// seq begins: behind a newline, or at a frame. Nothing before it is read or
+// judged, and places have no line number. Call it before Records.
+func (r *Reader) Begin(offset int64, seq outcrop.Seq) { r.begin, r.first = offset, seq }
+
 // CheckContent makes Records look for duplicate names, invalid UTF-8 and
 // numbers that JavaScript cannot hold, and warn of them. It costs a second pass
 // over the text. Call it before Records.
@@ -89,18 +96,24 @@ func (r *Reader) Upgraded() int { return r.upgraded }
 func (r *Reader) Records() iter.Seq2[outcrop.Record, error] {
 	return func(yield func(outcrop.Record, error) bool) {
 		r.upgraded = 0
-		r.pos, r.tail, r.warns = Pos{Line: 1}, Tail{Good: r.from}, warnings{}
+		from, fromText := r.from, r.fromText
+		if r.begin > 0 {
+			if from = r.begin; r.enc == Plain {
+				fromText = from
+			}
+		}
+		r.pos, r.tail, r.warns = Pos{Line: 1}, Tail{Good: from}, warnings{}
 		p := &parser{
-			Reader: r, yield: yield, lineNo: 2, textOff: r.fromText, frameOff: r.from, frame: r.from,
-			up: upgrader{session: r.header.ID}, good: r.from,
+			Reader: r, yield: yield, lineNo: 2, textOff: fromText, frameOff: from, frame: from,
+			up: upgrader{session: r.header.ID}, next: r.first, good: from,
 		}
 		p.up.ids = r.resultIDs
 		var s source
 		if r.enc == Zstd {
-			s = &zstdSource{r: r.r, off: r.from, size: r.size}
+			s = &zstdSource{r: r.r, off: from, size: r.size}
 		} else {
-			s = &plainSource{r: r.r, off: r.from, size: r.size}
+			s = &plainSource{r: r.r, off: from, size: r.size}
 		}
-		decodeAll(s, r.size-r.from <= enough, p.feed)
+		decodeAll(s, r.size-from <= enough, p.feed)
 	}
 }

@@ -408,6 +408,7 @@ func (r *Reader) resultIDs(before outcrop.Seq) map[outcrop.Seq]string {
 	ids := map[outcrop.Seq]string{}
 	again := *r
 	again.check, again.raw = false, true
+	again.begin, again.first = 0, 0
 	for rec, err := range again.Records() {
 		if err != nil || rec.Seq >= before {
 			break

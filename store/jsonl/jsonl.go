@@ -14,8 +14,9 @@
 // people: the header says id and cwd, and a log whose header belongs to another
 // place is listed as damaged. A root has one encoding, that of its files; a new
 // root gets the one that the store was opened with. A log file outside a root is
-// a store of its own, see File; its lock and its torn tails lie beside it, as
-// FILE.lock and FILE.torn-OFFSET.
+// a store of its own, see File; its lock, its torn tails and its attachments lie
+// beside it, as FILE.lock, FILE.torn-OFFSET and FILE.attachments. The attachments
+// of a root lie beside the root, in attachments/v1, see package blob.
 //
 // A folder with a session.vN.jsonl or session.vN.jsonl.zstd (N at least 1) holds
 // a later generation of its log: it is read through its older file and never

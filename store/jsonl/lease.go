@@ -11,6 +11,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -33,7 +34,7 @@ type lease struct {
 	free     func() error // whether the id may be given to a new session; nil for a file
 	agrees   func() error // whether the root takes logs of this encoding; nil for a file
 
-	lock   *lock
+	lock   *filelock.Lock
 	file   *os.File // nil before a new log is published
 	id     os.FileInfo
 	size   int64 // of the file as we left it
@@ -263,7 +264,7 @@ func (l *lease) Close() error {
 		errs = append(errs, l.file.Close())
 	}
 	if l.lock != nil {
-		errs = append(errs, l.lock.release())
+		errs = append(errs, l.lock.Release())
 	}
 	l.in, l.file, l.lock = nil, nil, nil
 	if l.dead == nil {

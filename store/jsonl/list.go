@@ -14,6 +14,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -267,7 +268,7 @@ func (lk *looker) locked(in *store.Info, path string) {
 	if in.State == store.StateDamaged || in.State == store.StateNewer {
 		return
 	}
-	if h, held := holderOf(path); held {
+	if h, held := filelock.HolderOf(path); held {
 		in.State = store.StateLocked
 		in.Reason = (&store.LockedError{Holder: h}).Error()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -20,7 +21,7 @@ type newLog struct {
 	l    *lease
 	temp *os.File
 	made []string // folders
-	lock *lock
+	lock *filelock.Lock
 	size int64
 }
 
@@ -137,10 +138,10 @@ func (n *newLog) drop() {
 		// folder when there is none after all.
 		_, err := os.Lstat(n.l.path)
 		alone := n.l.root == "" && errors.Is(err, fs.ErrNotExist)
-		if alone || len(n.made) > 0 && n.made[len(n.made)-1] == filepath.Dir(n.lock.path) {
-			n.lock.remove()
+		if alone || len(n.made) > 0 && n.made[len(n.made)-1] == filepath.Dir(n.lock.Path()) {
+			n.lock.Remove()
 		} else {
-			n.lock.release()
+			n.lock.Release()
 		}
 	}
 	removeFolders(n.made)

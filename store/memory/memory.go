@@ -21,6 +21,7 @@ type Store struct {
 	mu       sync.Mutex
 	name     string
 	sessions map[string]*session
+	objects  map[string][]byte // by id; never changed
 	fail     func(op string) error
 	epoch    int // crashes so far
 }
@@ -35,7 +36,9 @@ type session struct {
 var _ store.Store = (*Store)(nil)
 
 // New makes an empty store.
-func New() *Store { return &Store{name: "memory:", sessions: map[string]*session{}} }
+func New() *Store {
+	return &Store{name: "memory:", sessions: map[string]*session{}, objects: map[string][]byte{}}
+}
 
 // Address is memory:, which no other process can open.
 func (s *Store) Address() string { return s.name }

@@ -65,6 +65,10 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		{"a fork at any event moves down to where it can be cut", forkAt},
 		{"a put is all or nothing", putAllOrNothing},
 		{"a copy has the same bytes for each event", copying},
+		{"attachments are kept by their digest", attachments},
+		{"a copy takes the attachments along that its log names", copiedAttachments},
+		{"a log is followed while it is written", following},
+		{"a torn tail is followed when it is whole", followingTorn},
 		{"any order of operations gives the log that memory gives", anyOrder},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, place(t)) })
