@@ -3,9 +3,13 @@
 //
 // A context has a name and a text. The newest copy on the surface is the one
 // in force. A context is appended when no copy is on the surface (it never was,
-// or an edit of the history took it away), or when its text changed; then the
-// new copy says that it replaces the earlier one. Nothing is ever taken away by
-// this package: the log keeps each copy.
+// or an edit of the history took it away), or when it changed; then the new copy
+// says that it replaces the earlier one. Nothing is ever taken away by this
+// package: the log keeps each copy. What holds no more is said once, in a copy
+// of its own.
+//
+// There are two kinds: Facts about the environment, sampled once a turn, and
+// Instructions, the files that people leave for agents.
 //
 // How a context stands in a log depends on the session, and Candidate alone
 // decides it:
@@ -13,11 +17,12 @@
 //	session                      event            source
 //	ours                         context/message  {"kind":"outcrop","form":NAME}
 //	only types that dsh knows    user/message     {"kind":"plugin","plugin":"outcrop","form":"snapshot","summary":NAME}
+//
+// A context that was made from a file has one more member in its source,
+// "digest":"sha256:…" of the file's bytes.
 package workspace
 
 import (
-	"strings"
-
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
@@ -27,6 +32,12 @@ import (
 type Context struct {
 	Name string // "runtime"; the same context has the same name each time
 	Text string // for the model
+	// Digest is of what the text was made from, "" when there is no such thing.
+	// A copy with the same digest is as good as one with the same text.
+	Digest string
+	// Gone says that an earlier context of this name holds no more, which Text
+	// tells. It is due only where a copy of that is on the surface.
+	Gone bool
 }
 
 // replaces ends the text of a copy that stands for an earlier one.
@@ -44,43 +55,21 @@ const (
 func Candidate(h outcrop.Header, id string, c Context) outcrop.Candidate {
 	m := message.Message{ID: id, Role: message.User, Content: []message.Block{message.Text(c.Text)}}
 	if h.Compatible() {
-		m.Source = message.Source{Kind: pluginKind, Plugin: pluginName, Form: snapshotForm, Summary: c.Name}
+		m.Source = withDigest(message.Source{Kind: pluginKind, Plugin: pluginName, Form: snapshotForm, Summary: c.Name}, c.Digest)
 		return outcrop.SurfaceCandidate(outcrop.UserMessage{Message: m}, outcrop.Tail, outcrop.NoSources)
 	}
-	m.Source = message.Source{Kind: sourceKind, Form: c.Name}
+	m.Source = withDigest(message.Source{Kind: sourceKind, Form: c.Name}, c.Digest)
 	return outcrop.SurfaceCandidate(outcrop.ContextMessage{Message: m}, outcrop.Tail, outcrop.NoSources)
 }
 
-// Due returns those of the wanted contexts that have to be appended now, with
-// the text to append.
-func Due(messages []*outcrop.Message, want []Context) []Context {
-	var due []Context
-	for _, c := range want {
-		have, ok := newest(messages, c.Name)
-		switch {
-		case !ok:
-			due = append(due, c)
-		case strings.TrimSuffix(have, replaces) != c.Text:
-			due = append(due, Context{Name: c.Name, Text: c.Text + replaces})
-		}
+// withDigest adds the member digest to a source.
+func withDigest(s message.Source, digest string) message.Source {
+	if digest == "" {
+		return s
 	}
-	return due
-}
-
-// newest finds the text of the newest copy of a context.
-func newest(messages []*outcrop.Message, name string) (text string, ok bool) {
-	for i := len(messages) - 1; i >= 0; i-- {
-		m := messages[i]
-		if m.Role != string(message.User) || nameOf(jsonwire.Get(m.Raw, "source")) != name {
-			continue
-		}
-		blocks, err := message.ParseBlocks(jsonwire.Get(m.Raw, "content"))
-		if err != nil {
-			continue
-		}
-		return message.PlainText(blocks), true
-	}
-	return "", false
+	b := s.AppendJSON(nil)
+	b = jsonwire.AppendStringMember(b[:len(b)-1], "digest", digest)
+	return message.Source{Raw: append(b, '}')}
 }
 
 // nameOf reads the name of a context from a message's source, in both forms;

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/message"
@@ -205,4 +206,42 @@ func TestSampleSaysWhetherTheTreeIsDirty(t *testing.T) {
 	if text := f.Context().Text; text[len(text)-len(want):] != want {
 		t.Errorf("%q", text)
 	}
+}
+
+// A Seen that went along with the session and a look at every message agree.
+func TestWhatWasSeenBeforeIsNotLookedAtAgain(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := session(t, rapid.SampledFrom([]int64{0, 1}).Draw(rt, "own"))
+		var seen workspace.Seen
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			var want []workspace.Context
+			for _, name := range []string{"a", "b", "c"} {
+				c := workspace.Context{Name: name, Text: rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "text")}
+				if rapid.Bool().Draw(rt, "of a file") {
+					c.Digest = "sha256:" + c.Text
+				}
+				c.Gone = rapid.IntRange(0, 4).Draw(rt, "gone") == 0
+				want = append(want, c)
+			}
+			due := seen.Due(s.Messages(), want)
+			if d := cmp.Diff(workspace.Due(s.Messages(), want), due); d != "" {
+				rt.Fatalf("(-anew +seen):\n%s", d)
+			}
+			for _, c := range due {
+				enter(t, s, c)
+			}
+			if more := seen.Due(s.Messages(), want); more != nil {
+				rt.Fatalf("still due: %v", more)
+			}
+			if nodes := s.Surface().Nodes(); len(nodes) > 0 && rapid.IntRange(0, 3).Draw(rt, "edit") == 0 {
+				from := rapid.IntRange(0, len(nodes)-1).Draw(rt, "from")
+				to := rapid.IntRange(from, len(nodes)-1).Draw(rt, "to")
+				if _, err := s.AppendSurface(outcrop.UserMessage{Message: message.Message{
+					Content: []message.Block{message.Text("Summary.")}, Source: message.Source{Kind: "plugin", Plugin: "compact"}}},
+					outcrop.Replace(nodes[from], nodes[to]), outcrop.SourcesOf(nodes[from:to+1]...)); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+	})
 }
