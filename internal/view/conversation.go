@@ -60,11 +60,31 @@ func (p Printer) block(b *message.Block, seq outcrop.Seq) {
 			}
 		}
 	case message.ImageBlock:
-		id, _ := jsonwire.Text(jsonwire.Get(b.Attachment, "attachmentId"))
-		p.text("  " + p.Style.Dim(term.Cut("[image "+term.OneLine(id)+"]", term.Width-2)) + "\n")
+		p.text("  " + p.Style.Dim(term.Cut("["+image(b.Attachment)+"]", term.Width-2)) + "\n")
 	default:
 		p.text("  " + p.Style.Dim(term.Cut("["+term.OneLine(string(b.Type))+"]", term.Width-2)) + "\n")
 	}
+}
+
+// image says what an attachment is, as far as its reference tells.
+func image(ref []byte) string {
+	parts := []string{"image"}
+	for _, name := range [...]string{"name", "mediaType"} {
+		if s, ok := jsonwire.Text(jsonwire.Get(ref, name)); ok && s != "" {
+			parts = append(parts, term.Cut(term.OneLine(s), 30))
+			break
+		}
+	}
+	width, okW := jsonwire.Int(jsonwire.Get(ref, "width"))
+	height, okH := jsonwire.Int(jsonwire.Get(ref, "height"))
+	if okW && okH {
+		parts = append(parts, fmt.Sprintf("%dx%d", width, height))
+	}
+	id, _ := jsonwire.Text(jsonwire.Get(ref, "attachmentId"))
+	if hex, ok := strings.CutPrefix(id, "sha256:"); ok && len(hex) > 12 {
+		id = "sha256:" + hex[:12] + "…"
+	}
+	return strings.TrimSpace(strings.Join(append(parts, term.OneLine(id)), " "))
 }
 
 // indented prints text below its head line, at most most rows of it when most is

@@ -23,6 +23,8 @@ func TestAMessageIsWhoSpeaksAndWhat(t *testing.T) {
 		{"a call", outcrop.TypeAssistantMessage, `{"message":{"content":[{"type":"tool-call","id":"c","name":"read","arguments":"{\"path\":\"a\"}"}],"source":{"kind":"model"},"role":"assistant","id":"m"}}`, "assistant [3]\n  read a\n"},
 		{"a long result", outcrop.TypeToolResult, fmt.Sprintf(`{"message":{"content":[{"type":"tool-result","toolCallId":"c","isError":false,"content":[{"type":"text","text":%q}]}],"source":{"kind":"tool","callId":"c"},"role":"user","id":"m"}}`, strings.Repeat("x\n", 20)),
 			"result [3]\n" + strings.Repeat("  x\n", 8) + "  (12 more lines; all of it: show TARGET --log --json, event 3)\n"},
+		{"an image", outcrop.TypeUserMessage, `{"content":[{"type":"image","attachment":{"attachmentId":"sha256:0123456789abcdef0123456789abcdef","mediaType":"image/png","width":640,"height":480,"bytes":9,"name":"a\u001b.png"}},{"type":"image","attachment":{"attachmentId":"x"}},{"type":"image"}],"source":{"kind":"user"},"role":"user","id":"m"}`,
+			"user [3]\n  [image a\\e.png 640x480 sha256:0123456789ab…]\n  [image x]\n  [image]\n"},
 		{"no result", outcrop.TypeToolResult, `{"message":{"content":[{"type":"tool-result","toolCallId":"c","isError":false,"content":[]}],"source":{"kind":"tool","callId":"c"},"role":"user","id":"m"}}`, "result [3]\n  (no output)\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
