@@ -92,7 +92,7 @@ func (c *Config) fileName() string {
 func (c *Config) usable() string {
 	var with []string
 	for _, name := range sorted(c.Providers) {
-		if p := c.Providers[name]; p.Kind == KindOpenAI && c.HasKey(p) {
+		if p := c.Providers[name]; c.HasKey(p) {
 			with = append(with, name)
 		}
 	}
@@ -105,8 +105,5 @@ func (c *Config) usable() string {
 // HasKey reports whether a provider's key can be had: its variable is set, or a
 // program prints it. The program is not run.
 func (c *Config) HasKey(p *Provider) bool {
-	return len(p.KeyCommand) > 0 || p.KeyEnv != "" && c.env.Getenv(p.KeyEnv) != ""
+	return len(p.KeyCommand) > 0 || p.KeyEnv != "" && strings.TrimSpace(c.env.Getenv(p.KeyEnv)) != ""
 }
-
-// NeedsKey reports whether a provider has a key at all.
-func (p *Provider) NeedsKey() bool { return len(p.KeyCommand) > 0 || p.KeyEnv != "" }

@@ -34,7 +34,12 @@
 //	[context]
 //	[mcp.NAME]
 //	command = ["…"]                           # or url = "https://…"
-//	trust = false
+//	key_env = "NAME_KEY"                      # with url; or key_command
+//	key_header = "Authorization"              # the default: Authorization: Bearer KEY; any other: NAME: KEY
+//	trust = false                             # true: tools that say readOnlyHint do not ask
+//
+// A program of [mcp] runs in the workspace with this process's environment but
+// for the variables that hold keys.
 //
 // A workspace may belong to somebody else, so its file may set [compaction],
 // [limits] and [context] only. Keys never stand in a file. An unknown member is
@@ -110,13 +115,6 @@ type Compaction struct {
 type Limits struct {
 	Steps   int
 	CostUSD float64
-}
-
-// MCP is one [mcp.NAME].
-type MCP struct {
-	Command []string
-	URL     string
-	Trust   bool
 }
 
 // Error is a fault of a configuration file or a variable.
@@ -247,7 +245,7 @@ func (c *Config) environment(o origins) error {
 		if v == "" {
 			continue
 		}
-		if msg := badURL(v); msg != "" {
+		if msg := badURL(v, "https://HOST/v1"); msg != "" {
 			return &Error{Path: variable, Msg: msg}
 		}
 		c.Providers[name].BaseURL = v

@@ -12,6 +12,10 @@ import (
 
 	"github.com/outcrop-dev/outcrop/internal/config"
 	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/llm/anthropic"
+	"github.com/outcrop-dev/outcrop/llm/openai"
+	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/tool/mcp"
 )
 
 // place is a home and a workspace with files in them.
@@ -79,6 +83,11 @@ command = ["mcp-files", "."]
 trust = true
 [mcp.web]
 url = "https://mcp.example"
+key_env = "WEB_KEY"
+key_header = "X-Api-Key"
+[mcp."my.server"]
+url = "http://127.0.0.1:3000/mcp"
+key_command = ["pass", "show", "mcp"]
 `
 
 func TestEveryMemberOfAFileIsTaken(t *testing.T) {
@@ -92,7 +101,10 @@ func TestEveryMemberOfAFileIsTaken(t *testing.T) {
 	if d := cmp.Diff(config.Limits{Steps: 7, CostUSD: 1.5}, c.Limits); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(map[string]*config.MCP{"files": {Command: []string{"mcp-files", "."}, Trust: true}, "web": {URL: "https://mcp.example"}}, c.MCP); d != "" {
+	if d := cmp.Diff(map[string]*config.MCP{
+		"files": {Command: []string{"mcp-files", "."}, Trust: true}, "web": {URL: "https://mcp.example", Key: config.Key{KeyEnv: "WEB_KEY"}, KeyHeader: "X-Api-Key"},
+		"my.server": {URL: "http://127.0.0.1:3000/mcp", Key: config.Key{KeyCommand: []string{"pass", "show", "mcp"}}, KeyHeader: "Authorization"},
+	}, c.MCP); d != "" {
 		t.Error(d)
 	}
 	m, err := c.Choose("", nil)
@@ -144,6 +156,8 @@ func TestEveryValueHasItsOrigin(t *testing.T) {
 		"mcp.files.command":                              file + ":24",
 		"mcp.web.url":                                    file + ":27",
 		"mcp.web.trust":                                  config.BuiltIn,
+		"mcp.web.key_header":                             file + ":29",
+		`mcp."my.server".key_command`:                    file + ":32",
 		"providers.ollama.quirks.reasoning":              config.BuiltIn,
 	} {
 		if at[name] != want {
@@ -191,6 +205,16 @@ func TestFaultsOfAFileSayLineAndWhatWasMeant(t *testing.T) {
 		{"cost that is no number", "[limits]\ncost_usd = nan\n", `:2: limits.cost_usd: NaN is no sum of money`},
 		{"mcp with both", "[mcp.x]\ncommand = [\"a\"]\nurl = \"https://b\"\n", `:1: mcp.x: give either command or url`},
 		{"mcp with neither", "[mcp.x]\ntrust = true\n", `:1: mcp.x: give either command or url`},
+		{"mcp without a name", "[mcp.\"\"]\ncommand = [\"a\"]\n", `:1: mcp.: the name of an MCP server is empty`},
+		{"mcp without a program", "[mcp.x]\ncommand = [\"\"]\n", `:2: mcp.x.command: it names no program`},
+		{"mcp with an empty command", "[mcp.x]\ncommand = []\n", `:1: mcp.x: give either command or url`},
+		{"address of an mcp server", "[mcp.x]\nurl = \"x.example\"\n", `:2: mcp.x.url: "x.example" is no address: write https://HOST/mcp`},
+		{"password in the address of an mcp server", "[mcp.x]\nurl = \"https://a:b@x.example\"\n", `:2: mcp.x.url: an address with a name or a password in it`},
+		{"key of an mcp server", "[mcp.x]\nurl = \"https://b\"\nkey = \"k\"\n", `:3: "mcp.x.key": keys are never kept in files`},
+		{"key of a program", "[mcp.x]\ncommand = [\"a\"]\nkey_env = \"K\"\n", `:3: mcp.x.key_env: it goes with url: a program takes its key from its environment`},
+		{"two sources of an mcp key", "[mcp.x]\nurl = \"https://b\"\nkey_env = \"K\"\nkey_command = [\"a\"]\n", `:4: mcp.x.key_command: give key_env or key_command, not both`},
+		{"header of an mcp key", "[mcp.x]\nurl = \"https://b\"\nkey_header = \"X Key\"\n", `:3: mcp.x.key_header: "X Key" is no name of a header`},
+		{"unknown member of an mcp server", "[mcp.x]\ncomand = [\"a\"]\n", `:2: unknown member "mcp.x.comand": did you mean command?`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := newPlace(t, c.text, "").load()
@@ -292,7 +316,7 @@ func TestAKeyComesFromItsVariableOrProgram(t *testing.T) {
 	if err := open(c, "ollama"); err != nil {
 		t.Errorf("a provider without a key: %v", err)
 	}
-	if err := open(c, "anthropic"); err == nil || !strings.Contains(err.Error(), "this version has no client for Anthropic's API") {
+	if err := open(c, "anthropic"); err == nil || err.Error() != "anthropic: no key: set ANTHROPIC_API_KEY, or key_command in ~/.config/outcrop/config.toml" {
 		t.Error(err)
 	}
 	p.env["DEEPSEEK_API_KEY"] = " k\n"
@@ -315,6 +339,69 @@ func TestAKeyComesFromItsVariableOrProgram(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestAClientOfEachKindNamesItsEncoder(t *testing.T) {
+	p := newPlace(t, "[providers.anthropic.models.big]\nmax_output = 1234\n", "")
+	p.env["ANTHROPIC_API_KEY"], p.env["OPENAI_API_KEY"] = "k", "k"
+	c := p.mustLoad(t)
+	for name, want := range map[string]string{"anthropic": anthropic.Encoder, "openai": openai.Encoder} {
+		online, err := c.Client(t.Context(), c.Providers[name], config.Dial{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		offline, err := c.Providers[name].Offline()
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := llm.Request{Config: llm.Config{Provider: name, Model: "big"}, Messages: []message.Message{{Role: message.User, Content: []message.Block{message.Text("hi")}}}}
+		if online.Encoder() != want || online.Name() != name || string(online.Body(req)) != string(offline.Body(req)) {
+			t.Errorf("%s: encoder %s, want %s; %s", name, online.Encoder(), want, offline.Body(req))
+		}
+		if has := strings.Contains(string(online.Body(req)), "1234"); has != (name == "anthropic") {
+			t.Errorf("%s: the longest reply of the model: %s", name, online.Body(req))
+		}
+	}
+}
+
+func TestServersGetTheirKeysAndNobodyElses(t *testing.T) {
+	p := newPlace(t, full, "")
+	p.env["WEB_KEY"], p.env["OPENAI_API_KEY"] = "sk-web", "sk-openai"
+	c := p.mustLoad(t)
+	c.MCP["my.server"].KeyCommand = []string{"no-such-program-here"}
+	c.MCP["bearer"] = &config.MCP{URL: "https://b.example", Key: config.Key{KeyEnv: "WEB_KEY"}, KeyHeader: "authorization"}
+	c.MCP["odd"] = &config.MCP{URL: "https://b.example", Key: config.Key{KeyEnv: "ODD_KEY"}}
+	c.MCP["none"] = &config.MCP{URL: "https://b.example", Key: config.Key{KeyEnv: "NO_KEY"}}
+	p.env["ODD_KEY"] = "two\nlines"
+	got, errs := c.Servers(t.Context(), "/home/me/project", []string{"PATH=/bin", "OPENAI_API_KEY=sk-openai", "WEB_KEY=sk-web", "MINE=1", "ODD"})
+	env := []string{"PATH=/bin", "MINE=1", "ODD"}
+	want := []mcp.Server{
+		{Name: "bearer", Env: env, Dir: "/home/me/project", URL: "https://b.example", Headers: map[string]string{"authorization": "Bearer sk-web"}, KeyFrom: "WEB_KEY"},
+		{Name: "files", Command: []string{"mcp-files", "."}, Env: env, Dir: "/home/me/project", Trust: true},
+		{Name: "web", Env: env, Dir: "/home/me/project", URL: "https://mcp.example", Headers: map[string]string{"X-Api-Key": "sk-web"}, KeyFrom: "WEB_KEY"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	var said []string
+	for _, err := range errs {
+		said = append(said, err.Error())
+	}
+	if d := cmp.Diff([]string{
+		"mcp server my.server: key_command: there is no program no-such-program-here",
+		"mcp server none: no key: set NO_KEY, or key_command in ~/.config/outcrop/config.toml",
+		"mcp server odd: the key holds characters that no key has: check ODD_KEY",
+	}, said); d != "" {
+		t.Error(d)
+	}
+	for _, v := range c.Values() {
+		if strings.Contains(v.Text, "sk-") {
+			t.Errorf("%s holds a key", v.Name)
+		}
+	}
+	if got, _ := c.Servers(t.Context(), "", nil); got[1].Env == nil {
+		t.Error("no environment stands for all that there is")
 	}
 }
 

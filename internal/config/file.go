@@ -28,12 +28,17 @@ type document struct {
 		Steps   *int     `toml:"steps"`
 		CostUSD *float64 `toml:"cost_usd"`
 	} `toml:"limits"`
-	Context struct{} `toml:"context"`
-	MCP     map[string]struct {
-		Command []string `toml:"command"`
-		URL     *string  `toml:"url"`
-		Trust   *bool    `toml:"trust"`
-	} `toml:"mcp"`
+	Context struct{}               `toml:"context"`
+	MCP     map[string]documentMCP `toml:"mcp"`
+}
+
+type documentMCP struct {
+	Command    []string `toml:"command"`
+	URL        *string  `toml:"url"`
+	KeyEnv     *string  `toml:"key_env"`
+	KeyCommand []string `toml:"key_command"`
+	KeyHeader  *string  `toml:"key_header"`
+	Trust      *bool    `toml:"trust"`
 }
 
 type documentProvider struct {
@@ -165,18 +170,10 @@ func (f *filed) take(doc *document) error {
 		}
 	}
 	for _, name := range sorted(doc.MCP) {
-		at := "mcp." + name
 		d := doc.MCP[name]
-		if (len(d.Command) > 0) == (d.URL != nil) {
-			return f.bad(at, "give either command or url")
+		if err := f.mcp(name, &d); err != nil {
+			return err
 		}
-		m := &MCP{Command: d.Command}
-		if d.Command != nil {
-			f.set(at + ".command")
-		}
-		put(f, at+".url", &m.URL, d.URL)
-		put(f, at+".trust", &m.Trust, d.Trust)
-		c.MCP[name] = m
 	}
 	return nil
 }
@@ -225,7 +222,7 @@ func (f *filed) provider(name string, d *documentProvider) error {
 	}
 	put(f, at+".kind", &p.Kind, d.Kind)
 	if d.BaseURL != nil {
-		if msg := badURL(*d.BaseURL); msg != "" {
+		if msg := badURL(*d.BaseURL, "https://HOST/v1"); msg != "" {
 			return f.bad(at+".base_url", "%s", msg)
 		}
 	}
@@ -233,7 +230,7 @@ func (f *filed) provider(name string, d *documentProvider) error {
 	if p.BaseURL == "" {
 		return f.bad(at, "a provider needs its base_url")
 	}
-	if err := f.key(at, p, d); err != nil {
+	if err := f.key(at, &p.Key, d.KeyEnv, d.KeyCommand); err != nil {
 		return err
 	}
 	if err := f.quirks(at+".quirks", p, &d.Quirks); err != nil {
@@ -248,21 +245,22 @@ func (f *filed) provider(name string, d *documentProvider) error {
 	return nil
 }
 
-func (f *filed) key(at string, p *Provider, d *documentProvider) error {
+// key takes the source of a key: a variable or a program.
+func (f *filed) key(at string, k *Key, variable *string, command []string) error {
 	switch {
-	case d.KeyEnv != nil && d.KeyCommand != nil:
+	case variable != nil && command != nil:
 		return f.bad(at+".key_command", "give key_env or key_command, not both")
-	case d.KeyEnv != nil:
-		if strings.ContainsAny(*d.KeyEnv, "= \t\n\x00") {
+	case variable != nil:
+		if strings.ContainsAny(*variable, "= \t\n\x00") {
 			return f.bad(at+".key_env", "this is no name of a variable")
 		}
-		put(f, at+".key_env", &p.KeyEnv, d.KeyEnv)
-		p.KeyCommand = nil
-	case d.KeyCommand != nil:
-		if len(d.KeyCommand) == 0 || d.KeyCommand[0] == "" {
+		put(f, at+".key_env", &k.KeyEnv, variable)
+		k.KeyCommand = nil
+	case command != nil:
+		if len(command) == 0 || command[0] == "" {
 			return f.bad(at+".key_command", "it names no program")
 		}
-		p.KeyCommand, p.KeyEnv = d.KeyCommand, ""
+		k.KeyCommand, k.KeyEnv = command, ""
 		f.set(at + ".key_command")
 	}
 	return nil

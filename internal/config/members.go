@@ -21,7 +21,7 @@ var known = []string{
 	"compaction.auto", "compaction.ratio", "compaction.keep", "compaction.policy", "compaction.model",
 	"limits.steps", "limits.cost_usd",
 	"context",
-	"mcp.*.command", "mcp.*.url", "mcp.*.trust",
+	"mcp.*.command", "mcp.*.url", "mcp.*.key_env", "mcp.*.key_command", "mcp.*.key_header", "mcp.*.trust",
 }
 
 // workspaceSections are what the file of a workspace may set.

@@ -21,13 +21,12 @@ const Scripted = "script"
 
 // Provider is one [providers.NAME], or a built-in one.
 type Provider struct {
-	Name       string
-	Kind       string
-	BaseURL    string
-	KeyEnv     string   // the variable that holds the key, "" when none does
-	KeyCommand []string // the program that prints it, nil when none does
-	Quirks     openai.Quirks
-	Models     map[string]*Settings // those with settings of their own
+	Name    string
+	Kind    string
+	BaseURL string
+	Key
+	Quirks openai.Quirks
+	Models map[string]*Settings // those with settings of their own
 }
 
 // Settings are what is known about a model. Zero and nil stand for unknown.
@@ -40,12 +39,12 @@ type Settings struct {
 
 func builtInProviders() map[string]*Provider {
 	list := []*Provider{
-		{Name: "openai", Kind: KindOpenAI, BaseURL: "https://api.openai.com/v1", KeyEnv: "OPENAI_API_KEY",
+		{Name: "openai", Kind: KindOpenAI, BaseURL: "https://api.openai.com/v1", Key: Key{KeyEnv: "OPENAI_API_KEY"},
 			Quirks: openai.Quirks{MaxTokens: "max_completion_tokens"}},
-		{Name: "anthropic", Kind: KindAnthropic, BaseURL: "https://api.anthropic.com", KeyEnv: "ANTHROPIC_API_KEY"},
-		{Name: "deepseek", Kind: KindOpenAI, BaseURL: "https://api.deepseek.com/v1", KeyEnv: "DEEPSEEK_API_KEY",
+		{Name: "anthropic", Kind: KindAnthropic, BaseURL: "https://api.anthropic.com", Key: Key{KeyEnv: "ANTHROPIC_API_KEY"}},
+		{Name: "deepseek", Kind: KindOpenAI, BaseURL: "https://api.deepseek.com/v1", Key: Key{KeyEnv: "DEEPSEEK_API_KEY"},
 			Quirks: openai.Quirks{Reasoning: openai.ReasoningContent}},
-		{Name: "openrouter", Kind: KindOpenAI, BaseURL: "https://openrouter.ai/api/v1", KeyEnv: "OPENROUTER_API_KEY",
+		{Name: "openrouter", Kind: KindOpenAI, BaseURL: "https://openrouter.ai/api/v1", Key: Key{KeyEnv: "OPENROUTER_API_KEY"},
 			Quirks: openai.Quirks{Reasoning: openai.ReasoningPlain}},
 		{Name: "ollama", Kind: KindOpenAI, BaseURL: "http://127.0.0.1:11434/v1"},
 	}
@@ -73,11 +72,12 @@ func badProviderName(name string) string {
 	return ""
 }
 
-func badURL(s string) string {
+// badURL says what is wrong with an address that should look like an example.
+func badURL(s, example string) string {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Sprintf("%q is no address: write https://HOST/v1", s)
+		return fmt.Sprintf("%q is no address: write %s", s, example)
 	case u.User != nil:
 		return "an address with a name or a password in it: use key_env or key_command"
 	}

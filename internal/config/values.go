@@ -68,13 +68,26 @@ func (c *Config) list(o origins) []Value {
 	number("limits.steps", int64(c.Limits.Steps))
 	add("limits.cost_usd", strconv.FormatFloat(c.Limits.CostUSD, 'f', -1, 64))
 	for _, name := range sorted(c.MCP) {
-		m, at := c.MCP[name], "mcp."+name
-		if m.URL != "" {
-			str(at+".url", m.URL)
-		} else {
-			add(at+".command", array(m.Command))
+		m := c.MCP[name]
+		put := func(member, text string) {
+			from, ok := o["mcp."+name+member]
+			if !ok {
+				from = BuiltIn
+			}
+			out = append(out, Value{"mcp." + bare(name) + member, text, from})
 		}
-		boolean(at+".trust", m.Trust)
+		if m.URL == "" {
+			put(".command", array(m.Command))
+		} else {
+			put(".url", quoted(m.URL))
+			if len(m.KeyCommand) > 0 {
+				put(".key_command", array(m.KeyCommand))
+			} else {
+				put(".key_env", quoted(m.KeyEnv))
+			}
+			put(".key_header", quoted(m.KeyHeader))
+		}
+		put(".trust", strconv.FormatBool(m.Trust))
 	}
 	return out
 }
