@@ -126,19 +126,23 @@ func (r *Registry) Offered() []llm.Tool {
 
 // Check finds the tool of a call and checks the arguments as the model wrote
 // them. An empty text stands for an empty object. The error is an UNKNOWN_TOOL
-// or an INVALID_ARGS one that names the violation.
+// one that names the nearest tool, or an INVALID_ARGS one that names the
+// violation.
 func (r *Registry) Check(id, name, arguments string) (Tool, Call, *Error) {
 	call := Call{ID: id, Name: name}
 	e := r.find(name)
 	if e == nil {
-		return nil, call, &Error{Name: "ToolNotFoundError", Code: "UNKNOWN_TOOL", Msg: fmt.Sprintf("unknown tool %q", name)}
+		return nil, call, r.unknown(name)
 	}
 	if strings.TrimSpace(arguments) == "" {
 		arguments = "{}"
 	}
 	raw := []byte(arguments)
 	if err := jsonwire.Valid(raw); err != nil {
-		return nil, call, InvalidArgs(err.Error() + "; the call may have been cut off; nothing was run")
+		if cutOff(raw, err) {
+			return nil, call, InvalidArgs("the arguments were cut off, nothing was run (" + err.Error() + ")")
+		}
+		return nil, call, InvalidArgs(err.Error() + "; nothing was run")
 	}
 	if jsonwire.Kind(raw) != '{' {
 		return nil, call, InvalidArgs("a JSON object is needed; nothing was run")
@@ -157,36 +161,30 @@ func (r *Registry) Check(id, name, arguments string) (Tool, Call, *Error) {
 	return e.Tool, call, nil
 }
 
+// cutOff reports whether a text that is no JSON is only the beginning of one.
+func cutOff(raw []byte, err error) bool {
+	var se *jsonwire.SyntaxError
+	if !errors.As(err, &se) {
+		return false
+	}
+	rest := bytes.TrimSpace(raw[min(max(se.Offset, 0), len(raw)):])
+	if len(rest) == 0 || strings.HasPrefix(se.Msg, "text ends") {
+		return true
+	}
+	if rest[0] == '\\' {
+		return len(rest) < len(`\u0000`) && bytes.IndexByte(rest, '"') < 0
+	}
+	for _, word := range []string{"true", "false", "null"} {
+		if strings.HasPrefix(word, string(rest)) {
+			return true
+		}
+	}
+	return false
+}
+
 // violation drops the prefixes that the validator puts before the place.
 func violation(err error) string {
 	return strings.TrimPrefix(err.Error(), "validating root: ")
-}
-
-// Run runs a call that Check has passed and contains whatever the tool does.
-// The outcome is within the registry's limit.
-func (r *Registry) Run(ctx context.Context, t Tool, call Call) (out Outcome) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.logger.Error("tool panicked", "tool", call.Name, "call", call.ID, "panic", p, "stack", string(debug.Stack()))
-			out = r.finish(ctx, call, Failed(&Error{Name: "ToolPanicError", Code: "TOOL_PANIC",
-				Msg: fmt.Sprintf("tool %q panicked: %v", call.Name, p)}))
-		}
-	}()
-	res, err := t.Run(ctx, call)
-	if err == nil {
-		return r.finish(ctx, call, Outcome{Content: res.Content, IsError: res.IsError, Meta: res.Meta})
-	}
-	var coded *Error
-	if !errors.As(err, &coded) && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		coded = Aborted
-	}
-	if coded != nil {
-		out = Failed(coded)
-		out.Meta = res.Meta
-		return r.finish(ctx, call, out)
-	}
-	return r.finish(ctx, call, Outcome{
-		Content: []message.Block{message.Text("Error: " + err.Error())}, IsError: true, Meta: res.Meta})
 }
 
 const (

@@ -11,18 +11,21 @@
 //	arguments are cut off, are no      ToolArgsError       INVALID_ARGS
 //	object or break the schema
 //	the tool panicked                  ToolPanicError      TOOL_PANIC
+//	its own time limit passed          ToolTimeoutError    TOOL_TIMEOUT
 //	its context was cancelled          AbortError          ABORTED
 //	the tool returned an *Error        its own             its own
 //	the tool returned another error    (none)              (none)
 //
-// The text of an error outcome begins with "Error: ". No result is longer than
-// the registry's limit: the middle of a longer one is cut out, the whole text
-// is saved to a file and the result names it.
+// The text of an error outcome begins with "Error: ". No result has more text
+// than the registry's limit: the middle of a longer one is cut out, the whole
+// text is saved to a file and the result names it. Blocks that are no text,
+// images for example, do not count and stay; they have a limit of their own.
 package tool
 
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/outcrop-dev/outcrop/message"
 )
@@ -35,6 +38,7 @@ const (
 	Read Class = "read" // looks only; never asks
 	Edit Class = "edit" // changes files of the workspace
 	Exec Class = "exec" // runs programs, not confined
+	MCP  Class = "mcp"  // a tool of a server that another program runs
 )
 
 // Tool is one function that a model may call. All methods are called from
@@ -59,6 +63,16 @@ type Tool interface {
 type Previewer interface {
 	Preview(ctx context.Context, call Call) (Preview, error)
 }
+
+// Timeouter is a tool that sets its calls a time limit. Run's context ends with
+// it; a tool that does not come back within StopGrace after that is given up,
+// and what it returns later is dropped. 0 or less: no limit.
+type Timeouter interface {
+	Timeout() time.Duration
+}
+
+// StopGrace is how long a tool with a time limit may take to stop.
+const StopGrace = 5 * time.Second
 
 // Preview is what a person is shown before they approve a call.
 type Preview struct {

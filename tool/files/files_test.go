@@ -93,7 +93,12 @@ func TestReadReturnsTheLinesThatAreAskedFor(t *testing.T) {
 	p.put("a.txt", "one\ntwo\nthree\nfour")
 	p.put("empty.txt", "")
 	p.put("sub/b.txt", "b\r\n")
+	p.put("sub/a.txt", "a\n")
 	p.put("bin", "a\x00b")
+	p.put("mixed", "a\r\nb\n")
+	p.put("bom", "\ufeffa\n")
+	p.put("utf16le", "\xff\xfea\x00\r\x00\n\x00\xe9\x00")
+	p.put("utf16be", "\xfe\xff\x00a\x00\n")
 	p.put("latin", "caf\xe9 is mostly readable text all the same\n")
 	for _, c := range []struct {
 		name       string
@@ -105,11 +110,16 @@ func TestReadReturnsTheLinesThatAreAskedFor(t *testing.T) {
 		{"the last line", args{"path": "a.txt", "offset": 4}, "four", ""},
 		{"behind the end", args{"path": "a.txt", "offset": 5}, "Error: invalid arguments: offset 5 is behind the end: a.txt has 4 lines", "INVALID_ARGS"},
 		{"empty", args{"path": "empty.txt"}, "(empty file)", ""},
-		{"line ends stay", args{"path": "sub/b.txt"}, "b\r\n", ""},
+		{"CRLF is said", args{"path": "sub/b.txt"}, "b\n[CRLF line ends, shown as LF; edit keeps them]", ""},
+		{"mixed line ends stay", args{"path": "mixed"}, "a\r\nb\n[mixed line ends, CRLF and LF]", ""},
+		{"a byte order mark is said", args{"path": "bom"}, "a\n[a byte order mark at the start, not shown]", ""},
+		{"UTF-16 is said", args{"path": "utf16le"}, "a\né\n[UTF-16 LE, shown as UTF-8]\n[CRLF line ends, shown as LF; edit keeps them]", ""},
+		{"the other UTF-16", args{"path": "utf16be"}, "a\n[UTF-16 BE, shown as UTF-8]", ""},
+		{"line numbers", args{"path": "a.txt", "offset": 2, "limit": 2, "numbers": true}, "2\ttwo\n3\tthree\n[lines 2 to 3 of 4; go on with offset 4]", ""},
 		{"an absolute path inside", args{"path": filepath.Join(p.dir, "a.txt"), "limit": 1}, "one\n[lines 1 to 1 of 4; go on with offset 2]", ""},
-		{"dots inside", args{"path": "sub/../sub/./b.txt"}, "b\r\n", ""},
+		{"dots inside", args{"path": "sub/../sub/./a.txt"}, "a\n", ""},
 		{"binary", args{"path": "bin"}, "Error: bin is a binary file of 3 bytes; read shows text only", "BINARY"},
-		{"another encoding", args{"path": "latin"}, "caf\uFFFD is mostly readable text all the same\n", ""},
+		{"another encoding", args{"path": "latin"}, "caf\uFFFD is mostly readable text all the same\n[not UTF-8: other bytes are shown as \uFFFD]", ""},
 		{"missing", args{"path": "no.txt"}, "Error: no.txt does not exist; list shows what is there", "NOT_FOUND"},
 		{"a directory", args{"path": "sub"}, "Error: sub is a directory; list shows what is in it", "IS_A_DIRECTORY"},
 		{"no path", args{"path": ""}, "Error: invalid arguments: path is empty", "INVALID_ARGS"},
@@ -143,10 +153,12 @@ func TestNoToolFollowsALinkOutOfTheWorkspace(t *testing.T) {
 		args args
 	}{
 		{"read", args{"path": "file"}}, {"read", args{"path": "dir/secret"}}, {"list", args{"path": "dir"}},
+		{"glob", args{"path": "dir", "pattern": "*"}}, {"grep", args{"path": "dir", "pattern": "s"}}, {"grep", args{"path": "file", "pattern": "s"}},
+		{"edit", args{"path": "file", "edits": []args{{"old": "s", "new": "x"}}}},
 		{"write", args{"path": "file", "content": "x"}}, {"write", args{"path": "dir/made", "content": "x"}}, {"write", args{"path": "new", "content": "x"}},
 	} {
 		text, code, _ := p.call(c.tool, c.args)
-		if code != "OUTSIDE_WORKSPACE" || strings.Contains(text, "secret\n") {
+		if code != "OUTSIDE_WORKSPACE" || strings.Contains(text, "secret\n") || !strings.Contains(text, "the link ") {
 			t.Errorf("%s %v: %s %q", c.tool, c.args, code, text)
 		}
 	}

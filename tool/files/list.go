@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/outcrop-dev/outcrop/tool"
 )
@@ -39,44 +42,22 @@ func (w *Workspace) runList(ctx context.Context, _ tool.Call, a listArgs) (tool.
 	if a.Path == "" {
 		a.Path = "."
 	}
-	root, name, err := w.place(a.Path, true)
+	s, err := w.place(a.Path, true)
 	if err != nil {
-		return tool.Result{}, told(a.Path, err)
+		return tool.Result{}, err
 	}
-	info, err := root.Stat(name)
-	if err != nil {
-		return tool.Result{}, told(a.Path, err)
-	}
-	if !info.IsDir() {
-		return tool.Result{}, &tool.Error{Name: "FileError", Code: "NOT_A_DIRECTORY", Msg: a.Path + " is not a directory; read shows a file"}
-	}
-	dir, err := root.Open(name)
+	dir, err := openDir(s.root, s.name, a.Path)
 	if err != nil {
 		return tool.Result{}, told(a.Path, err)
 	}
 	defer dir.Close()
-	var entries []fs.DirEntry
-	cut := false
-	for {
-		if err := ctx.Err(); err != nil {
-			return tool.Result{}, err
-		}
-		more, err := dir.ReadDir(1000)
-		entries = append(entries, more...)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return tool.Result{}, told(a.Path, err)
-		}
-		if cut = len(entries) >= maxScan; cut {
-			break
-		}
+	entries, cut, err := entriesOf(ctx, dir)
+	if err != nil {
+		return tool.Result{}, told(a.Path, err)
 	}
 	if len(entries) == 0 {
 		return tool.Text("(empty directory)"), nil
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	var b strings.Builder
 	for i, e := range entries {
 		if i == MaxEntries {
@@ -94,7 +75,7 @@ func (w *Workspace) runList(ctx context.Context, _ tool.Call, a listArgs) (tool.
 		case e.Type()&fs.ModeSymlink != 0:
 			b.WriteByte('@')
 		case e.Type().IsRegular():
-			if info, err := root.Lstat(path.Join(name, e.Name())); err == nil {
+			if info, err := s.root.Lstat(path.Join(s.name, e.Name())); err == nil {
 				fmt.Fprintf(&b, "  %d", info.Size())
 			}
 		}
@@ -103,9 +84,44 @@ func (w *Workspace) runList(ctx context.Context, _ tool.Call, a listArgs) (tool.
 	return tool.Text(b.String()), nil
 }
 
-// shown is a file name on one line: control characters as escapes.
+// openDir opens a directory and nothing else. name is what errors call it.
+func openDir(root *os.Root, at, name string) (*os.File, error) {
+	info, err := root.Stat(at)
+	if err == nil && !info.IsDir() {
+		err = refused("NOT_A_DIRECTORY", "%s is not a directory; read shows a file", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return root.OpenFile(at, os.O_RDONLY|nonblock, 0)
+}
+
+// entriesOf reads a directory, sorted by name. cut tells that there are more
+// than maxScan entries; then not all are there.
+func entriesOf(ctx context.Context, dir *os.File) (entries []fs.DirEntry, cut bool, err error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+		more, err := dir.ReadDir(1000)
+		entries = append(entries, more...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if cut = len(entries) >= maxScan; cut {
+			break
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, cut, nil
+}
+
+// shown is a file name on one line: what cannot be shown as escapes.
 func shown(name string) string {
-	if strings.IndexFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }) < 0 {
+	if strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 && utf8.ValidString(name) {
 		return name
 	}
 	return fmt.Sprintf("%q", name)

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/outcrop-dev/outcrop/tool"
 )
@@ -34,24 +37,23 @@ type target struct {
 	name   string
 	old    []byte
 	exists bool
-	link   bool
+	known  bool // the model has seen it
 	mode   fs.FileMode
 }
 
 // look checks that a write may go on: a regular file that is still as the
 // model knows it, or nothing yet.
 func (w *Workspace) look(given string) (target, error) {
-	root, name, err := w.place(given, false)
+	s, err := w.place(given, false)
 	if err != nil {
-		return target{}, told(given, err)
+		return target{}, err
 	}
-	if name == "." {
-		return target{}, &tool.Error{Name: "FileError", Code: "IS_A_DIRECTORY", Msg: given + " is a directory"}
-	}
-	t := target{name: name, mode: 0o644}
-	lst, err := root.Lstat(name)
+	t := target{name: s.name, mode: 0o644}
+	digest, known := w.knows(s.name)
+	t.known = known
+	old, info, err := load(s)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, ok := w.knows(name); ok {
+		if known {
 			return t, changed(given, "it was removed")
 		}
 		return t, nil
@@ -59,21 +61,18 @@ func (w *Workspace) look(given string) (target, error) {
 	if err != nil {
 		return t, told(given, err)
 	}
-	t.link = lst.Mode()&fs.ModeSymlink != 0
-	old, info, err := load(root, name)
-	if err != nil {
-		return t, told(given, err)
-	}
 	t.old, t.exists, t.mode = old, true, info.Mode().Perm()
-	if digest, ok := w.knows(name); ok && digest != digestOf(old) {
+	if t.mode&0o200 == 0 {
+		return t, refused("NO_PERMISSION", "%s is read-only (mode %04o)", given, t.mode)
+	}
+	if known && digest != digestOf(old) {
 		return t, changed(given, "it is different now")
 	}
 	return t, nil
 }
 
 func changed(name, how string) error {
-	return &tool.Error{Name: "FileError", Code: "CHANGED_ON_DISK",
-		Msg: fmt.Sprintf("%s changed since it was last read (%s); read it again before writing", name, how)}
+	return refused("CHANGED_ON_DISK", "%s changed since it was last read (%s); read it again before changing it", name, how)
 }
 
 func (w *Workspace) previewWrite(_ context.Context, _ tool.Call, a writeArgs) (tool.Preview, error) {
@@ -96,43 +95,50 @@ func (w *Workspace) runWrite(ctx context.Context, _ tool.Call, a writeArgs) (too
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if dir := path.Dir(t.name); dir != "." && !t.exists {
-		if err := w.root.MkdirAll(dir, 0o755); err != nil {
-			return tool.Result{}, told(a.Path, err)
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, err
-	}
-	if t.link {
-		// The link stays a link: its target is written in place.
-		err = w.put(t.name, os.O_WRONLY|os.O_TRUNC, t.mode, false, a.Content)
-	} else {
-		err = w.swap(t, a.Content)
-	}
-	if err != nil {
-		return tool.Result{}, told(a.Path, err)
-	}
-	digest := digestOf([]byte(a.Content))
-	w.learn(t.name, digest)
 	verb := "created"
 	if t.exists {
 		verb = "replaced"
 	}
-	n := strings.Count(a.Content, "\n")
-	if a.Content != "" && !strings.HasSuffix(a.Content, "\n") {
-		n++
+	digest, err := w.save(ctx, t, a.Content)
+	if err != nil {
+		return tool.Result{}, told(a.Path, err)
 	}
-	res := tool.Text(fmt.Sprintf("%s %s: %d bytes, %d lines", verb, t.name, len(a.Content), n))
+	text := fmt.Sprintf("%s %s: %d bytes, %d lines", verb, t.name, len(a.Content), countLines(a.Content))
+	if ends, crlf := lineEnds(string(t.old)); ends > 0 && ends == crlf && !strings.Contains(a.Content, "\r\n") {
+		text += "; its line ends were CRLF and are LF now"
+	}
+	if bytes.HasPrefix(t.old, []byte(utf8BOM)) && !strings.HasPrefix(a.Content, utf8BOM) {
+		text += "; its byte order mark is gone"
+	}
+	res := tool.Text(text)
 	res.Meta = meta(t.name, digest)
 	return res, nil
+}
+
+// save gives a target its new content and learns it.
+func (w *Workspace) save(ctx context.Context, t target, content string) (digest string, err error) {
+	if dir := path.Dir(t.name); dir != "." && !t.exists {
+		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if err := w.swap(t, content); err != nil {
+		return "", err
+	}
+	digest = digestOf([]byte(content))
+	w.learn(t.name, digest)
+	return digest, nil
 }
 
 // swap writes a file beside the target and renames it over the target, so that
 // a crash leaves the old or the new content, never a part.
 func (w *Workspace) swap(t target, content string) error {
-	tmp := path.Join(path.Dir(t.name), "."+path.Base(t.name)+"."+strings.ToLower(rand.Text()[:12])+".tmp")
-	err := w.put(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, t.mode, t.exists, content)
+	// Short enough for every file system, whatever the target's name.
+	tmp := path.Join(path.Dir(t.name), ".outcrop-"+strings.ToLower(rand.Text()[:16])+".tmp")
+	err := w.put(tmp, t.mode, t.exists, content)
 	if err == nil {
 		err = w.root.Rename(tmp, t.name)
 	}
@@ -140,14 +146,35 @@ func (w *Workspace) swap(t target, content string) error {
 		if rerr := w.root.Remove(tmp); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}
+		return err
 	}
-	return err
+	return w.syncDir(path.Dir(t.name))
 }
 
-// put writes and syncs one file. exact gives it just mode, whatever the umask
+// syncDir makes the names in a directory durable, where the file system can do
+// it.
+func (w *Workspace) syncDir(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := w.root.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // a directory that may be written, not read
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// put makes and syncs one file. exact gives it just mode, whatever the umask
 // takes from new files.
-func (w *Workspace) put(name string, flag int, mode fs.FileMode, exact bool, content string) error {
-	f, err := w.root.OpenFile(name, flag, mode)
+func (w *Workspace) put(name string, mode fs.FileMode, exact bool, content string) error {
+	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

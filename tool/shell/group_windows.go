@@ -24,5 +24,23 @@ func killGroup(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill()
 }
 
+// guard is what stops a command when this program is gone; Windows has no such
+// thing for a tree of processes that was started without a job object.
+type guard struct{}
+
+func (*guard) release() {}
+
+// start starts a command that writes all output to out.
+func start(o Options, command string, out *os.File) (*exec.Cmd, *guard, error) {
+	cmd := exec.Command(shellPath, shellFlag, command)
+	cmd.Dir, cmd.Env = o.Dir, o.Env
+	cmd.Stdout, cmd.Stderr = out, out
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	return cmd, &guard{}, nil
+}
+
 // signalOf names the signal that ended a process; Windows has none.
 func signalOf(*os.ProcessState) string { return "killed" }

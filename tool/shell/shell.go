@@ -1,10 +1,12 @@
 // Package shell has the tool that runs commands.
 //
 // A command runs as /bin/sh -c (on Windows cmd /C) in the workspace, without
-// input, in a process group of its own. It is not confined: it can do whatever
-// the user can. When it ends, is cancelled or takes too long, the whole group
-// is killed, so nothing that it started in the background stays; only a process
-// that left the group by itself can.
+// input and without a terminal, in a process group of its own. It is not
+// confined: it can do whatever the user can. When it ends, is cancelled or takes
+// too long, the whole group is killed, so nothing that it started in the
+// background stays; only a process that left the group by itself can. Where
+// there are process groups the same happens when this program is gone, killed
+// outright for instance.
 //
 // Output and errors come back in one text in the order in which they were
 // written, of very long output the first and the last part. The meta of a
@@ -58,7 +60,7 @@ type Options struct {
 
 type args struct {
 	Command string `json:"command" jsonschema:"the command line for the shell"`
-	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds after which the command is killed; default 120, at most 3600"`
+	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds after which the command is killed, at most 3600"`
 }
 
 // New makes the tool.
@@ -69,8 +71,8 @@ func New(o Options) (tool.Tool, error) {
 	return tool.Define(tool.Spec[args]{
 		Name: "shell",
 		Description: "Run a command with " + shellName + " in the workspace directory and return its output and exit code. " +
-			"It has no input and no terminal. It is not confined to the workspace. Processes left in the background " +
-			"are killed when the command ends.",
+			"It has no input and no terminal. It is not confined to the workspace. It is killed after " + o.Timeout.String() +
+			" unless timeout says otherwise; processes left in the background are killed when the command ends.",
 		Class: tool.Exec,
 		Run: func(ctx context.Context, _ tool.Call, a args) (tool.Result, error) {
 			timeout, err := o.timeout(a)
@@ -113,15 +115,12 @@ func run(ctx context.Context, o Options, command string, timeout time.Duration) 
 		return tool.Result{}, err
 	}
 	defer r.Close()
-	cmd := exec.Command(shellPath, shellFlag, command)
-	cmd.Dir, cmd.Env = o.Dir, o.Env
-	cmd.Stdout, cmd.Stderr = w, w
-	ownGroup(cmd)
-	err = cmd.Start()
+	cmd, watch, err := start(o, command, w)
 	w.Close()
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("the shell could not be started: %w", err)
+		return tool.Result{}, notStarted(o.Dir, err)
 	}
+	defer watch.release()
 
 	out := capture{half: maxCapture / 2}
 	read := make(chan struct{})
@@ -130,8 +129,7 @@ func run(ctx context.Context, o Options, command string, timeout time.Duration) 
 		out.fill(r)
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-
+	go func() { ended <- reap(cmd) }()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	timedOut, cancelled := false, false
@@ -142,8 +140,8 @@ func run(ctx context.Context, o Options, command string, timeout time.Duration) 
 	case <-ctx.Done():
 		cancelled = true
 	}
-	killGroup(cmd)
 	if timedOut || cancelled {
+		killGroup(cmd)
 		err = <-ended
 	}
 	drained := true
@@ -161,6 +159,15 @@ func run(ctx context.Context, o Options, command string, timeout time.Duration) 
 		return tool.Result{}, ctx.Err()
 	}
 	return report(out.text(), cmd, err, timedOut, drained, timeout), nil
+}
+
+// notStarted is the error for a command that never ran. The system says the
+// same of a missing directory and of a missing shell.
+func notStarted(dir string, err error) error {
+	if _, serr := os.Stat(dir); serr != nil {
+		return fmt.Errorf("the workspace directory cannot be entered: %w", serr)
+	}
+	return fmt.Errorf("the shell could not be started: %w", err)
 }
 
 // report is the result of a command that ran.
