@@ -59,15 +59,26 @@ func Of(log outcrop.Log, nodes []outcrop.Seq) State {
 	return st
 }
 
+// Would says what Set, or Unset when pinned is false, would come to, and changes
+// nothing.
+func Would(s *outcrop.Session, node outcrop.Seq, pinned bool) (changed bool, err error) {
+	nodes := s.Surface().Nodes()
+	st := Of(s.Log(), nodes)
+	held := slices.Contains(st.Held, node)
+	switch {
+	case pinned && !slices.Contains(nodes, node):
+		return false, notThere(s, node)
+	case !pinned && !held && !slices.Contains(st.Lost, node):
+		return false, refuse(s, CodeNotPinned, node, "it is not pinned", "")
+	}
+	return !pinned || !held, nil
+}
+
 // Set pins a node of the surface. Pinning what is pinned changes nothing;
 // changed is false then.
 func Set(s *outcrop.Session, node outcrop.Seq) (changed bool, err error) {
-	nodes := s.Surface().Nodes()
-	if !slices.Contains(nodes, node) {
-		return false, notThere(s, node)
-	}
-	if slices.Contains(Of(s.Log(), nodes).Held, node) {
-		return false, nil
+	if changed, err = Would(s, node, true); !changed || err != nil {
+		return false, err
 	}
 	_, err = s.Append(outcrop.OutcropPin{Node: node, Pinned: true})
 	return err == nil, err
@@ -75,9 +86,8 @@ func Set(s *outcrop.Session, node outcrop.Seq) (changed bool, err error) {
 
 // Unset ends the pin of a node, also one that is lost.
 func Unset(s *outcrop.Session, node outcrop.Seq) error {
-	st := Of(s.Log(), s.Surface().Nodes())
-	if !slices.Contains(st.Held, node) && !slices.Contains(st.Lost, node) {
-		return refuse(s, CodeNotPinned, node, "it is not pinned", "")
+	if _, err := Would(s, node, false); err != nil {
+		return err
 	}
 	_, err := s.Append(outcrop.OutcropPin{Node: node})
 	return err
