@@ -1,8 +1,9 @@
 package history_test
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -10,7 +11,9 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/history"
+	"github.com/outcrop-dev/outcrop/history/dsh"
 	"github.com/outcrop-dev/outcrop/internal/conformance"
+	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -46,91 +49,170 @@ func live(t *testing.T, events []json.RawMessage) *outcrop.Session {
 	return s
 }
 
-// appended is what was added to a log, as the vectors write it: without time,
-// with ids and our own text replaced, without our own types.
-func appended(t *testing.T, s *outcrop.Session, from int, ids *strings.Replacer) []any {
+// without is what was added to a log and its surface as the vectors write them:
+// without time and our own types, numbered as if those were not there.
+func without(t *testing.T, s *outcrop.Session, from int, replace *strings.Replacer) (events []any, nodes []outcrop.Seq) {
 	t.Helper()
-	out := []any{}
+	events = []any{}
+	renumber := map[float64]float64{}
+	ours := 0
 	for ev := range outcrop.Events(s.Log(), outcrop.Seq(from)) {
 		if strings.HasPrefix(string(ev.Type), "outcrop/") {
+			ours++
 			continue
 		}
+		renumber[float64(ev.Seq)] = float64(int(ev.Seq) - ours)
 		var v map[string]any
-		if err := json.Unmarshal([]byte(ids.Replace(string(ev.AppendJSON(nil)))), &v); err != nil {
+		if err := json.Unmarshal([]byte(replace.Replace(string(ev.AppendJSON(nil)))), &v); err != nil {
 			t.Fatal(err)
 		}
 		delete(v, "time")
-		out = append(out, v)
+		v["seq"] = renumber[float64(ev.Seq)]
+		if sources, ok := v["sourceEventSeqs"].([]any); ok {
+			for i, src := range sources {
+				if now, ok := renumber[src.(float64)]; ok {
+					sources[i] = now
+				}
+			}
+		}
+		events = append(events, v)
 	}
-	return out
+	nodes = []outcrop.Seq{}
+	for _, n := range s.Surface().Nodes() {
+		if now, ok := renumber[float64(n)]; ok {
+			n = outcrop.Seq(now)
+		}
+		nodes = append(nodes, n)
+	}
+	return events, nodes
 }
 
-// notOurs are the cases of a transaction that ours does not have.
-var notOurs = map[string]string{
-	"region/manual-in-open-turn":    "an open turn owns the bracket; who may begin one is the caller's business",
-	"region/auto-without-turn":      "without a turn the bracket stands between turns",
-	"region/not-smaller":            "a bracket is committed whole or not at all, so a failure leaves no start and end",
-	"region/not-smaller-auto":       "as above",
-	"region/summarizer-fails":       "the summary is there before the bracket begins",
-	"region/summarizer-fails-auto":  "as above",
-	"region/surface-grew-whole":     "nothing can come between the events of a group",
-	"region/surface-grew-span":      "as above",
-	"region/span-rewritten":         "as above",
-	"region/surface-rewritten-span": "as above",
+// provider answers every call with a function.
+type provider func(ctx context.Context, req llm.Request, yield func(message.Chunk, error) bool)
+
+func (provider) Name() string { return "p" }
+func (p provider) Stream(ctx context.Context, req llm.Request) iter.Seq2[message.Chunk, error] {
+	return func(yield func(message.Chunk, error) bool) { p(ctx, req, yield) }
 }
 
+// say yields blocks as an answer.
+func say(yield func(message.Chunk, error) bool, finish message.FinishKind, usage *message.Usage, blocks ...message.Block) {
+	for i := range blocks {
+		if !yield(message.Chunk{Type: message.BlockEnd, Index: i, Block: &blocks[i]}, nil) {
+			return
+		}
+	}
+	if usage != nil && !yield(message.Chunk{Type: message.UsageChunk, Usage: usage}, nil) {
+		return
+	}
+	yield(message.Chunk{Type: message.FinishChunk, Reason: &message.Finish{Kind: finish}}, nil)
+}
+
+func manager(t interface {
+	Helper()
+	Fatal(...any)
+}, o history.Options) *history.Manager {
+	t.Helper()
+	m, err := history.NewManager(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The policy dsh makes the transactions of dsh. What differs is text: that of
+// the checkpoint's frame and of errors, which are ours.
 func TestCompactionVectors(t *testing.T) {
 	type vector struct {
 		Name, Kind string
 		Events     []json.RawMessage
 		Request    struct {
 			Start, End      outcrop.Seq
+			Owner           *string
 			SourceCommandID string
+			Fail, Grow      bool
 		}
 		Summarizer struct {
-			Summary, RawOutput []message.Block
-			Provider, Model    string
-			MaxTokens          int64
-			Usage              *message.Usage
+			RawOutput []message.Block
+			MaxTokens int64
+			Usage     *message.Usage
 		}
 		Expect struct {
 			OK       bool
+			Code     string
 			Appended []any
 			Nodes    json.RawMessage // another shape in other kinds
 		}
 	}
+	codes := map[string]outcrop.Code{"busy": history.CodeBusy}
 	ran := 0
 	conformance.Cases(t, "compaction", func(c *vector) string { return c.Name }, func(t *testing.T, c *vector) {
-		if c.Kind != "region" || notOurs[c.Name] != "" {
+		if c.Kind != "region" {
 			return
 		}
 		ran++
 		s := live(t, c.Events)
 		n := s.Len()
-		_, err := history.CommitCompaction(s, history.Compaction{
-			ID: "ID-C", MessageID: "ID-M", CommandID: c.Request.SourceCommandID, Start: c.Request.Start, End: c.Request.End,
-			Summary: c.Summarizer.Summary, RawOutput: c.Summarizer.RawOutput,
-			Provider: c.Summarizer.Provider, Model: c.Summarizer.Model, MaxTokens: c.Summarizer.MaxTokens, Usage: c.Summarizer.Usage,
+		m := manager(t, history.Options{
+			Policy: history.DSH, Model: llm.Config{Provider: "p", Model: "m"}, NewID: func() string { return "ID-C" },
+			Provider: provider(func(_ context.Context, _ llm.Request, yield func(message.Chunk, error) bool) {
+				if c.Request.Grow {
+					grown := message.Message{ID: "u-new", Content: []message.Block{message.Text("text NEW")}, Source: message.FromUser}
+					if _, err := s.AppendSurface(outcrop.UserMessage{Message: grown}, outcrop.Tail, outcrop.NoSources); err != nil {
+						t.Error(err)
+					}
+				}
+				if c.Request.Fail {
+					yield(message.Chunk{}, &message.Failure{Code: message.CodeServer, Message: "summarizer failed"})
+					return
+				}
+				say(yield, message.Stop, c.Summarizer.Usage, c.Summarizer.RawOutput...)
+			}),
 		})
-		if (err == nil) != c.Expect.OK || err != nil && !errors.Is(err, outcrop.ErrRefused) {
+		var err error
+		if c.Request.Owner == nil {
+			_, err = m.Compact(context.Background(), history.Direct(s), history.Request{
+				CommandID: c.Request.SourceCommandID, Start: c.Request.Start, End: c.Request.End})
+		} else {
+			_, err = m.CompactRange(context.Background(), history.Direct(s), c.Request.Start, c.Request.End)
+		}
+		if (err == nil) != c.Expect.OK {
 			t.Fatalf("error %v, want ok %v", err, c.Expect.OK)
 		}
-		var nodes []outcrop.Seq
-		if err := json.Unmarshal(c.Expect.Nodes, &nodes); err != nil {
+		if want := codes[c.Expect.Code]; want != "" && outcrop.CodeOf(err) != want {
+			t.Errorf("code %s, want %s", outcrop.CodeOf(err), want)
+		}
+		var want []outcrop.Seq
+		if err := json.Unmarshal(c.Expect.Nodes, &want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(nodes, append([]outcrop.Seq{}, s.Surface().Nodes()...)); diff != "" {
-			t.Errorf("nodes (-want +got): %s", diff)
-		}
-		got := appended(t, s, n, strings.NewReplacer("ID-C", "<compactionId>", "ID-M", "<messageId>",
+		got, nodes := without(t, s, n, strings.NewReplacer("ID-C", "<compactionId>", "m-14", "<messageId>", "m-15", "<messageId>", "m-16", "<messageId>", "m-17", "<messageId>",
 			"An earlier part of this conversation was condensed to make room. The summary below stands for it: "+
 				"take it as what happened, do not answer it, and go on with the messages that follow.", "<preamble>"))
+		if diff := cmp.Diff(want, nodes); diff != "" {
+			t.Errorf("nodes (-want +got): %s", diff)
+		}
+		for _, list := range [][]any{c.Expect.Appended, got} {
+			for _, ev := range list {
+				data := ev.(map[string]any)["data"].(map[string]any)
+				if data["error"] != nil {
+					data["error"] = "<text>"
+				}
+				if c.Summarizer.MaxTokens == 0 {
+					delete(data, "maxTokens")
+				}
+				if text, ok := data["id"].(string); ok && strings.HasPrefix(text, "u") { // what grew has the seq in its text
+					ev.(map[string]any)["data"] = "grown"
+				}
+			}
+		}
 		if diff := cmp.Diff(c.Expect.Appended, got); diff != "" {
 			t.Errorf("events (-want +got): %s", diff)
 		}
+		checkSession(t, s, c.Name == "region/locked")
 	})
-	if ran < 9 {
-		t.Errorf("only %d cases ran", ran)
+	if ran != 17 {
+		t.Errorf("%d cases ran", ran)
 	}
 }
 
@@ -138,11 +220,10 @@ func TestPruneVectors(t *testing.T) {
 	type vector struct {
 		Name, Kind string
 		Events     []json.RawMessage
+		Config     struct{ ThresholdChars, HeadChars, TailChars float64 }
 		Expect     struct {
-			Result struct {
-				Pruned []struct{ OriginalSeq, ReplacementSeq outcrop.Seq }
-			}
-			Appended []json.RawMessage
+			Appended []any
+			Nodes    []outcrop.Seq
 		}
 	}
 	ran := 0
@@ -150,39 +231,29 @@ func TestPruneVectors(t *testing.T) {
 		if c.Kind != "session" {
 			return
 		}
+		ran++
 		s := live(t, c.Events)
-		// What to cut is a policy's choice: take its content, compare the rest.
-		for i := 0; i+1 < len(c.Expect.Appended); i += 2 {
-			var want struct {
-				Data struct {
-					Message struct{ Content []message.Block }
-				}
-				SourceEventSeqs []outcrop.Seq
-			}
-			if err := json.Unmarshal(c.Expect.Appended[i+1], &want); err != nil {
-				t.Fatal(err)
-			}
-			ran++
-			n := s.Len()
-			e, err := history.CommitPrune(s, want.SourceEventSeqs[0], want.Data.Message.Content[0].Content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := appended(t, s, n, strings.NewReplacer())
-			for j, raw := range c.Expect.Appended[i : i+2] {
-				var w map[string]any
-				if err := json.Unmarshal(raw, &w); err != nil {
-					t.Fatal(err)
-				}
-				// Our outcrop/edit stands between two prunes of theirs.
-				w["seq"] = float64(e.First) + float64(j)
-				if diff := cmp.Diff(any(w), got[j]); diff != "" {
-					t.Errorf("event %d (-want +got): %s", j, diff)
-				}
+		n := s.Len()
+		m := manager(t, history.Options{Policy: history.DSH, Pruner: dsh.Pruner{Threshold: int(c.Config.ThresholdChars), Head: int(c.Config.HeadChars), Tail: int(c.Config.TailChars)}})
+		ed := history.Direct(s)
+		r, err := m.Prune(context.Background(), ed, nil, false)
+		if err == nil && len(r.Queued) > 0 { // between turns
+			_, err = m.PreStep(context.Background(), ed, history.Input{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, nodes := without(t, s, n, strings.NewReplacer())
+		if diff := cmp.Diff(c.Expect.Appended, got); diff != "" {
+			t.Errorf("events (-want +got): %s", diff)
+		}
+		if c.Expect.Nodes != nil {
+			if diff := cmp.Diff(c.Expect.Nodes, nodes); diff != "" {
+				t.Errorf("nodes (-want +got): %s", diff)
 			}
 		}
 	})
-	if ran < 5 {
-		t.Errorf("only %d prunes ran", ran)
+	if ran != 5 {
+		t.Errorf("%d cases ran", ran)
 	}
 }

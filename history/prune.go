@@ -4,52 +4,190 @@ import (
 	"fmt"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history/cut"
+	"github.com/outcrop-dev/outcrop/history/dsh"
+	"github.com/outcrop-dev/outcrop/history/meter"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
+)
+
+// Kinds of edits, as outcrop/edit records them.
+const (
+	KindCompaction = "compaction"
+	KindPrune      = "prune"
+)
+
+// What is kept of a result, in code points.
+const (
+	keptHead = 4096
+	keptTail = 1024
+	kept     = keptHead + keptTail
 )
 
 // CommitPrune gives the tool result that stands at a node other, smaller
 // content. Everything else of it stays byte for byte: turn, step, error, meta,
 // the message's id, source and role, the call id and whether it is an error.
 func CommitPrune(s *outcrop.Session, node outcrop.Seq, content []message.Block) (Edit, error) {
+	m := measured(s)
+	edits, err := commitPrunes(s, m, []shorter{{node, content}}, rules{})
+	if err != nil {
+		return Edit{}, err
+	}
+	return edits[0], nil
+}
+
+// shorter is new content for a result.
+type shorter struct {
+	node    outcrop.Seq
+	content []message.Block
+}
+
+// commitPrunes gives results new content, all as one group.
+func commitPrunes(s *outcrop.Session, m *meter.Meter, list []shorter, rule rules) ([]Edit, error) {
 	const op = "prune"
-	n := nodesOf(s)
-	at := n.index(node)
-	if at < 0 {
-		return Edit{}, notOnSurface(op, s, node)
+	group := make([]outcrop.Candidate, 0, 3*len(list))
+	edits := make([]Edit, len(list))
+	base := outcrop.Seq(s.Len())
+	at := positions(m, list)
+	for i, p := range list {
+		if at[i] < 0 {
+			return nil, notOnSurface(op, s.ID(), p.node)
+		}
+		ev := s.Log().At(p.node)
+		if m.Node(at[i]).Kind != meter.Result {
+			return nil, refuse(op, s.ID(), CodeNotResult, p.node, fmt.Sprintf("event %d is a %s, not a tool/result", p.node, ev.Type), "")
+		}
+		data := withContent(ev.Data, p.content)
+		after, err := message.Parse(jsonwire.Get(data, "message"))
+		if err != nil {
+			return nil, err
+		}
+		e := &edits[i]
+		e.TokensBefore, e.TokensAfter = m.Node(at[i]).Tokens, rule.count(m, after)
+		if rule.counted {
+			before, err := message.Parse(jsonwire.Get(ev.Data, "message"))
+			if err != nil {
+				return nil, err
+			}
+			e.TokensBefore = dsh.Price(before)
+		}
+		if e.TokensAfter >= e.TokensBefore {
+			return nil, refuse(op, s.ID(), CodeNotSmaller, p.node,
+				fmt.Sprintf("the new content has %d tokens, the old %d", e.TokensAfter, e.TokensBefore), "")
+		}
+		e.CacheInvalidated = m.Cached(at[i])
+		e.First = base + outcrop.Seq(2*i)
+		e.Replacement = e.First + 1
+		e.Shadowed = []outcrop.Seq{p.node}
+		group = append(group,
+			outcrop.LogCandidate(outcrop.CompactionPrune{Shadowed: e.Shadowed, ShadowedTokenCount: e.TokensBefore}),
+			outcrop.RawCandidate(outcrop.Event{
+				Type: outcrop.TypeToolResult, Data: data, Op: outcrop.Replace(p.node, p.node), Sources: outcrop.SourcesOf(p.node)}))
 	}
-	ev := s.Log().At(node)
-	if ev.Type != outcrop.TypeToolResult || n.msgs[at] == nil {
-		return Edit{}, refuse(op, s, CodeNotResult, node, fmt.Sprintf("event %d is a %s, not a tool/result", node, ev.Type), "")
+	for i := range edits {
+		e := &edits[i]
+		e.Last = base + outcrop.Seq(len(group))
+		group = append(group, outcrop.LogCandidate(outcrop.OutcropEdit{
+			ReplaceSeq: e.Replacement, Kind: KindPrune, TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, CacheInvalidated: e.CacheInvalidated}))
 	}
-	data := withContent(ev.Data, content)
-	before := estimate(n.msgs[at])
-	pruned, err := message.Parse(jsonwire.Get(data, "message"))
-	if err != nil {
-		return Edit{}, err
+	if _, err := s.AppendAll(group...); err != nil {
+		return nil, err
 	}
-	after := llm.EstimateTokens(pruned)
-	if after >= before {
-		return Edit{}, refuse(op, s, CodeNotSmaller, node,
-			fmt.Sprintf("the new content has %d tokens, the old %d", after, before), "")
+	return edits, nil
+}
+
+// positions finds the nodes of a list on the surface, -1 for one that is not
+// there.
+func positions(m *meter.Meter, list []shorter) []int {
+	want := make(map[outcrop.Seq][]int, len(list))
+	at := make([]int, len(list))
+	for i, p := range list {
+		want[p.node] = append(want[p.node], i)
+		at[i] = -1
 	}
-	lost := invalidated(s, n, at)
-	first := outcrop.Seq(s.Len())
-	shadowed := []outcrop.Seq{node}
-	events, err := s.AppendAll(
-		outcrop.LogCandidate(outcrop.CompactionPrune{Shadowed: shadowed, ShadowedTokenCount: before}),
-		outcrop.RawCandidate(outcrop.Event{
-			Type: outcrop.TypeToolResult, Data: data, Op: outcrop.Replace(node, node), Sources: outcrop.SourcesOf(node)}),
-		outcrop.LogCandidate(outcrop.OutcropEdit{
-			ReplaceSeq: first + 1, Kind: "prune", TokensBefore: before, TokensAfter: after, CacheInvalidated: lost}))
-	if err != nil {
-		return Edit{}, err
+	for pos, seq := range m.Seqs() {
+		for _, i := range want[seq] {
+			at[i] = pos
+		}
 	}
-	return Edit{
-		First: first, Last: events[len(events)-1].Seq, Replacement: first + 1, Shadowed: shadowed,
-		TokensBefore: before, TokensAfter: after, CacheInvalidated: lost,
-	}, nil
+	return at
+}
+
+// shorten makes the content that a result is left with by the rules of the
+// policy layers. The marker says how much went and where the original is.
+func shorten(log outcrop.Log, n *meter.Node) []message.Block {
+	ev := log.At(n.Seq)
+	blocks := resultContent(ev.Data)
+	marker := fmt.Sprintf("\n\n[... %s of %s characters cut; the original is event %d: history_read(%d, %d, %d) ...]\n\n",
+		llm.Thousands(int64(n.Points-kept)), llm.Thousands(int64(n.Points)), Original(log, n.Seq), Original(log, n.Seq), keptHead, n.Points-keptTail)
+	return cut.Middle(blocks, keptHead, keptTail, marker)
+}
+
+// Original is the event whose content a node had before it was pruned: the
+// first of the tool/result events that it comes from.
+func Original(log outcrop.Log, seq outcrop.Seq) outcrop.Seq {
+	for {
+		ev := log.At(seq)
+		if _, _, replace := ev.Op.Range(); !replace || ev.Type != outcrop.TypeToolResult {
+			return seq
+		}
+		from := seq
+		for src := range ev.Sources.All() {
+			if src >= 0 && src < from && log.At(src).Type == outcrop.TypeToolResult {
+				from = src
+			}
+		}
+		if from == seq {
+			return seq
+		}
+		seq = from
+	}
+}
+
+func resultContent(data []byte) []message.Block {
+	for block := range jsonwire.Elements(jsonwire.Get(jsonwire.Get(data, "message"), "content")) {
+		blocks, err := message.ParseBlocks(jsonwire.Get(block, "content"))
+		if err != nil {
+			return nil
+		}
+		return blocks
+	}
+	return nil
+}
+
+// prunable reports whether the rules let a result be shortened: it is no
+// error, holds no image and is at least twice what would be kept.
+func prunable(n *meter.Node) bool {
+	return n.Kind == meter.Result && !n.Failed && n.Media == 0 && n.Points >= 2*kept
+}
+
+// saved is about what shortening a result saves, as a price.
+func saved(n *meter.Node) int64 {
+	return n.Tokens - n.Tokens*kept/int64(n.Points)
+}
+
+// dshPrunes are the results that dsh's pruner would shorten: all over its
+// threshold, wherever they stand, but for those in a pinned exchange.
+func (o *op) dshPrunes() (list []shorter) {
+	p := o.planning(0, 0)
+	p.look()
+	for i, e := range p.ex {
+		if p.pinned(i) {
+			continue
+		}
+		for at := e.From; at < e.To; at++ {
+			n := o.m.meter.Node(at)
+			if n.Kind != meter.Result || n.Points <= o.m.o.Pruner.Threshold {
+				continue
+			}
+			ev := o.log.At(n.Seq)
+			if short, ok := o.m.o.Pruner.Prune(resultContent(ev.Data)); ok {
+				list = append(list, shorter{n.Seq, short})
+			}
+		}
+	}
+	return list
 }
 
 // withContent rewrites the data of a tool/result with new content in its one
@@ -87,4 +225,9 @@ func replaceMember(obj []byte, name string, f func(old []byte) []byte) []byte {
 		out = append(out, v...)
 	}
 	return append(out, '}')
+}
+
+func textOf(data []byte, name string) string {
+	s, _ := jsonwire.Text(jsonwire.Get(data, name))
+	return s
 }
