@@ -53,9 +53,11 @@ const (
 
 func (e *entry) line() []byte { return unsafe.Slice(e.p, int(e.n)) }
 
-const chunkLen = 1024
+// A chunk is what a small session pays before its first event, so it is not
+// long.
+const chunkLen = 256
 
-type chunk [chunkLen]entry // a whole number of pages
+type chunk [chunkLen]entry // a size that the allocator has
 
 // logData holds the entries. The slices only grow, and what is behind a
 // captured length is never written again, so that a copy of the struct is an

@@ -14,6 +14,8 @@ type OutcropRequest struct {
 	Prefix     Seq    // last event that the request was built from
 	Digest     string // see Session.RequestDigest
 	Encoder    string // which encoder made the provider's bytes, with its version
+	MaxOutput  int64  // what the window left for the reply, in tokens; 0: no limit was set
+	Images     bool   // images were sent as such
 }
 
 // OutcropEdit follows a history edit: what it saved and what it cost, in
@@ -84,8 +86,13 @@ func (OutcropTag) logPayload()            {}
 func (OutcropRedacted) logPayload()       {}
 
 func (p OutcropRequest) appendData(dst []byte) []byte {
-	return newObject(dst).int("turn", int64(p.Turn)).int("step", int64(p.Step)).int("attempt", int64(p.Attempt)).
-		text("purpose", p.Purpose).int("prefix", int64(p.Prefix)).text("digest", p.Digest).text("encoder", p.Encoder).end()
+	o := newObject(dst).int("turn", int64(p.Turn)).int("step", int64(p.Step)).int("attempt", int64(p.Attempt)).
+		text("purpose", p.Purpose).int("prefix", int64(p.Prefix)).text("digest", p.Digest).text("encoder", p.Encoder).
+		optInt("maxOutput", p.MaxOutput)
+	if p.Images {
+		o.bool("images", true)
+	}
+	return o.end()
 }
 
 func (p OutcropEdit) appendData(dst []byte) []byte {

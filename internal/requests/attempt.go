@@ -15,6 +15,8 @@ type Attempt struct {
 	Prefix     outcrop.Seq // last event that the request was built from
 	Recorded   string      // digest in outcrop/request, "" when there is none
 	Encoder    string      // in outcrop/request, "" when there is none
+	MaxOutput  int64       // in outcrop/request, 0 when there is none
+	Images     bool        // images were sent as such
 	OK         bool        // the step's assistant/message was made from it
 
 	chunks outcrop.Seq // its first chunk, -1 when none was logged

@@ -46,6 +46,8 @@ func (f *finder) event(ev *outcrop.Event) {
 		at := Attempt{Turn: number(ev.Data, "turn"), Step: number(ev.Data, "step"), N: number(ev.Data, "attempt"), Prefix: outcrop.Seq(number(ev.Data, "prefix")), chunks: -1, end: -1}
 		at.Recorded, _ = jsonwire.Text(jsonwire.Get(ev.Data, "digest"))
 		at.Encoder, _ = jsonwire.Text(jsonwire.Get(ev.Data, "encoder"))
+		at.MaxOutput, _ = jsonwire.Int(jsonwire.Get(ev.Data, "maxOutput"))
+		at.Images = string(jsonwire.Get(ev.Data, "images")) == "true"
 		f.found = append(f.found, at)
 	case outcrop.TypeAssistantChunk:
 		kind := jsonwire.Get(jsonwire.Get(ev.Data, "chunk"), "type")

@@ -43,6 +43,7 @@ func (r *Request) Typed() (req llm.Request, err error) {
 	}
 	req.Messages, req.Purpose = llm.Build(msgs), llm.Turn
 	req.Turn, req.Step, req.Attempt = r.Turn, r.Step, r.N
+	req.MaxOutput, req.Images = r.MaxOutput, r.Images
 	return req, nil
 }
 
