@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/llm/internal/growth"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -15,6 +16,7 @@ const (
 	textNoResult   = "Error: no result of this call was recorded. It may have run completely, in part, or not at all; check before you repeat it."
 	textNoOutput   = "(no output)"
 	textContinue   = "Continue."
+	textEmpty      = "(empty message)"
 	textEarlier    = "(earlier messages are not shown)"
 	textLostCall   = "[Result of tool call %s, which is no longer part of this conversation:]"
 	textLateResult = "[Another result of tool call %s, which came later:]"
@@ -38,8 +40,9 @@ const (
 //     are carried as text in the member _raw.
 //   - Text is valid UTF-8 without NUL. Blank text is dropped, a result with
 //     nothing in it says "(no output)", white space at the end of an assistant
-//     message's text is cut, blocks that cannot be sent become a note. A
-//     message of which nothing is left, or nothing but reasoning, is dropped.
+//     message's text is cut, blocks that cannot be sent become a note. An
+//     assistant message of which nothing is left, or nothing but reasoning, is
+//     dropped; a user message says "(empty message)".
 //   - The first message is from the user, and so is the last: where it is not,
 //     a short one is put there. A surface of which nothing is left becomes that
 //     one message.
@@ -61,88 +64,102 @@ type Node struct {
 }
 
 // Builder is Build for a session that grows: it remembers what it built, and
-// when the messages are those of the call before and some more, only these
-// cost time. Messages are the same when their content is the same memory, so
-// content must not be changed after it was given to it. After an edit of the
-// surface it begins anew. The zero value is ready; one goroutine at a time.
+// when the nodes are those of the call before and some more, only these cost
+// time. After an edit of the surface it goes on from the place of the edit.
+//
+// Nodes are the same when seq and content (the same memory) are. A slice that
+// begins at the same element as the one before is taken for the same slice,
+// grown: so neither content nor elements may be changed after they were given
+// to it, and a list that an edit changed must be a copy. What it returns keeps
+// that rule. The zero value is ready; one goroutine at a time.
 type Builder struct {
-	given  []identity        // the messages that were taken in
+	given  growth.Seen
+	marks  []mark            // after each node that was given
 	out    []message.Message // only ever appended to
+	tokens int64             // the estimate for out
+	total  int64             // and for what was returned last
 	ids    callIDs
+	calls  []sentCall        // in order
 	seen   map[string]string // id in the log -> id sent, of each call so far
 	open   []call            // the calls of the last assistant message while one lacks its result, in order
 	behind []message.Message // what goes behind their results
 }
 
+// mark is how far a Builder was. It can go back to where nothing was open.
+type mark struct {
+	out, calls int
+	tokens     int64
+	open       bool
+}
+
+type sentCall struct{ logged, sent string }
+
 type call struct {
-	logged string
-	sent   string
+	sentCall
 	result *message.Message
 }
 
 // Build is the function Build.
 func (b *Builder) Build(nodes []Node) []message.Message {
-	if !b.grew(nodes) {
-		*b = Builder{}
+	same := b.given.Same(len(nodes), func(i int) (int64, *message.Message) { return nodes[i].Seq, &nodes[i].Message })
+	if same < b.given.Len() {
+		b.back(same)
 	}
 	if b.ids == nil {
 		b.ids, b.seen = make(callIDs), make(map[string]string)
 		b.out = make([]message.Message, 0, len(nodes)+2)
 	}
-	for i := len(b.given); i < len(nodes); i++ {
+	for i := b.given.Len(); i < len(nodes); i++ {
 		if nodes[i].Role == message.Assistant {
 			b.assistant(nodes[i])
 		} else {
 			b.user(nodes[i].Message)
 		}
-		b.given = append(b.given, identify(&nodes[i].Message))
+		b.given.Add(nodes[i].Seq, &nodes[i].Message)
+		b.marks = append(b.marks, mark{len(b.out), len(b.calls), b.tokens, len(b.open) > 0})
 	}
-	out := b.answer(slices.Clip(b.out))
+	out := append(slices.Clip(b.out), b.answers()...)
 	if n := len(out); n == 0 || out[n-1].Role != message.User {
 		out = append(out, note("outcrop-continue", textContinue))
+	}
+	b.total = b.tokens
+	for i := len(b.out); i < len(out); i++ {
+		b.total += EstimateTokens(out[i])
 	}
 	return out
 }
 
-// identity tells messages apart without looking into them.
-type identity struct {
-	role    message.Role
-	content *message.Block
-	n       int
+// Tokens is the estimate for the messages that Build returned last, in tokens:
+// the sum of EstimateTokens, kept while they grow.
+func (b *Builder) Tokens() int64 { return b.total }
+
+// back forgets the nodes from n on, and those before it back to where no call
+// was open. Messages that were returned stay as they are.
+func (b *Builder) back(n int) {
+	for n > 0 && b.marks[n-1].open {
+		n--
+	}
+	if n == 0 {
+		*b = Builder{}
+		return
+	}
+	m := b.marks[n-1]
+	b.given.Cut(n)
+	b.marks = b.marks[:n]
+	b.out, b.tokens = slices.Clip(b.out[:m.out]), m.tokens
+	b.calls = b.calls[:m.calls]
+	clear(b.ids)
+	clear(b.seen)
+	for _, c := range b.calls {
+		b.ids[c.sent], b.seen[c.logged] = true, c.sent
+	}
+	b.open, b.behind = b.open[:0], nil
 }
 
-func identify(m *message.Message) identity {
-	id := identity{role: m.Role, n: len(m.Content)}
-	if id.n > 0 {
-		id.content = &m.Content[0]
-	}
-	return id
-}
-
-// grew reports whether nodes begin with the ones that were given.
-func (b *Builder) grew(nodes []Node) bool {
-	if len(nodes) < len(b.given) {
-		return false
-	}
-	for i := range b.given {
-		if identify(&nodes[i].Message) != b.given[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// begins reports whether messages begin with the ones that were given.
-func begins(messages []message.Message, given []identity) bool {
-	if len(messages) < len(given) {
-		return false
-	}
-	for i := range given {
-		if identify(&messages[i]) != given[i] {
-			return false
-		}
-	}
-	return true
+// push appends a message for good.
+func (b *Builder) push(m message.Message) {
+	b.out = append(b.out, m)
+	b.tokens += EstimateTokens(m)
 }
 
 // note is a user message of ours.
@@ -155,8 +172,12 @@ func note(id, text string) message.Message {
 	}
 }
 
-// answer appends the results of the open calls, and what waited behind them.
-func (b *Builder) answer(out []message.Message) []message.Message {
+// answers are the results of the open calls, and what waits behind them.
+func (b *Builder) answers() []message.Message {
+	if len(b.open) == 0 {
+		return b.behind
+	}
+	out := make([]message.Message, 0, len(b.open)+len(b.behind))
 	for _, c := range b.open {
 		if c.result != nil {
 			out = append(out, *c.result)
@@ -174,7 +195,9 @@ func (b *Builder) answer(out []message.Message) []message.Message {
 
 // settle closes the last assistant message.
 func (b *Builder) settle() {
-	b.out = b.answer(b.out)
+	for _, m := range b.answers() {
+		b.push(m)
+	}
 	b.open, b.behind = b.open[:0], nil
 }
 
@@ -207,7 +230,7 @@ func (b *Builder) assistant(node Node) {
 	if sendable {
 		b.settle()
 		if len(b.out) == 0 {
-			b.out = append(b.out, note("outcrop-earlier", textEarlier))
+			b.push(note("outcrop-earlier", textEarlier))
 		}
 		for i := range blocks {
 			if c := blocks[i]; c.Type == message.ToolCallBlock {
@@ -219,7 +242,7 @@ func (b *Builder) assistant(node Node) {
 		if changed || len(blocks) != len(m.Content) {
 			m.Source = keepReplayState(m.Source, len(m.Content), from, changed)
 		}
-		b.out = append(b.out, message.Message{ID: m.ID, Role: message.Assistant, Content: blocks, Source: m.Source})
+		b.push(message.Message{ID: m.ID, Role: message.Assistant, Content: blocks, Source: m.Source})
 	}
 	if results != nil {
 		b.user(message.Message{ID: m.ID, Role: message.User, Content: results, Source: m.Source})
@@ -229,7 +252,9 @@ func (b *Builder) assistant(node Node) {
 // call makes one call fit and opens it.
 func (b *Builder) call(c message.Block, seq int64, index int) message.Block {
 	id := b.ids.take(c.ID, seq, index)
-	b.open = append(b.open, call{logged: c.ID, sent: id})
+	made := sentCall{logged: c.ID, sent: id}
+	b.calls = append(b.calls, made)
+	b.open = append(b.open, call{sentCall: made})
 	b.seen[c.ID] = id
 	name, args := toolName(c.Name), arguments(c.Arguments)
 	if id == c.ID && name == c.Name && args == c.Arguments {
@@ -239,12 +264,13 @@ func (b *Builder) call(c message.Block, seq int64, index int) message.Block {
 }
 
 func (b *Builder) user(m message.Message) {
-	rest := make([]message.Block, 0, len(m.Content))
+	rest, results := make([]message.Block, 0, len(m.Content)), false
 	for _, c := range m.Content {
 		if c.Type != message.ToolResultBlock {
 			rest = appendPlain(rest, c)
 			continue
 		}
+		results = true
 		i := slices.IndexFunc(b.open, func(o call) bool { return o.logged == c.ToolCallID && o.result == nil })
 		if i < 0 {
 			rest = append(rest, message.Text(b.lost(c.ToolCallID)))
@@ -256,6 +282,10 @@ func (b *Builder) user(m message.Message) {
 			c = message.ToolResult(b.open[i].sent, c.IsError, content...)
 		}
 		b.open[i].result = &message.Message{ID: m.ID, Role: message.User, Content: []message.Block{c}, Source: m.Source}
+	}
+	if len(rest) == 0 && !results && len(m.Content) > 0 {
+		// It keeps its place: what stands there must not change when more comes.
+		rest = append(rest, message.Text(textEmpty))
 	}
 	if len(rest) > 0 {
 		b.behind = append(b.behind, message.Message{ID: m.ID, Role: message.User, Content: rest, Source: m.Source})
@@ -324,15 +354,23 @@ func unsendable(c message.Block) message.Block {
 }
 
 // trimEnd cuts white space at the end of a message: a provider may take the
-// message for a beginning to go on with, and refuses it then.
+// message for a beginning to go on with, and refuses it then. Reasoning behind
+// the text may not be sent and does not count.
 func trimEnd(blocks []message.Block) {
+	if n := ending(blocks); n >= 0 && blocks[n].Type == message.TextBlock {
+		if t := strings.TrimRightFunc(blocks[n].Text, unicode.IsSpace); t != blocks[n].Text {
+			blocks[n] = message.Text(t)
+		}
+	}
+}
+
+// ending is the last block of a reply that is no reasoning, -1 without one.
+func ending(blocks []message.Block) int {
 	n := len(blocks) - 1
-	if blocks[n].Type != message.TextBlock {
-		return
+	for n >= 0 && blocks[n].Type == message.ReasoningBlock {
+		n--
 	}
-	if t := strings.TrimRightFunc(blocks[n].Text, unicode.IsSpace); t != blocks[n].Text {
-		blocks[n] = message.Text(t)
-	}
+	return n
 }
 
 // sameBlocks reports whether a content list came through unchanged. appendPlain

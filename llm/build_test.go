@@ -30,6 +30,15 @@ func gives(id string, texts ...string) message.Message {
 	return m
 }
 
+// nodes gives messages the seqs 0, 1, 2 and so on.
+func nodes(messages ...message.Message) []Node {
+	var out []Node
+	for i, m := range messages {
+		out = append(out, Node{Seq: int64(i), Message: m})
+	}
+	return out
+}
+
 func calls(id string) message.Block { return message.ToolCall(id, "read", `{"path":"a"}`) }
 
 // shape writes messages in a short form: u and a for the roles, text quoted.
@@ -64,6 +73,7 @@ func shape(messages []message.Message) []string {
 
 func TestBuild(t *testing.T) {
 	const lost = "u result:%=" + textNoResult + "!"
+	const again = "9b4e3fa42a8278e688d9" // of 1:1:1
 	missing := func(id string) string { return strings.Replace(lost, "%", id, 1) }
 	image := message.Block{Type: message.ImageBlock, Attachment: []byte(`{"attachmentId":"sha256:ab"}`)}
 	tests := []struct {
@@ -99,30 +109,39 @@ func TestBuild(t *testing.T) {
 		{"a second result of one call becomes user text",
 			[]message.Message{asks("x"), says(calls("c1")), gives("c1", "A"), gives("c1", "B")},
 			[]string{"u x", "a call:c1", "u result:c1=A", "u [Another result of tool call c1, which came later:] B"}},
-		{"ids that start anew in each turn are numbered, results follow their own call",
+		{"ids that start anew in each turn are told apart, results follow their own call",
 			[]message.Message{asks("x"), says(calls("call_0")), gives("call_0", "A"), asks("y"), says(calls("call_0")), gives("call_0", "B")},
-			[]string{"u x", "a call:call_0", "u result:call_0=A", "u y", "a call:call_0_2", "u result:call_0_2=B"}},
+			[]string{"u x", "a call:call_0", "u result:call_0=A", "u y", "a call:c_592506cf9dae29d0e663", "u result:c_592506cf9dae29d0e663=B"}},
 		{"an id twice in one message takes results in order",
 			[]message.Message{asks("x"), says(calls("c"), calls("c")), gives("c", "A"), gives("c", "B")},
-			[]string{"u x", "a call:c call:c_2", "u result:c=A", "u result:c_2=B"}},
-		{"a number that is taken is passed over",
-			[]message.Message{asks("x"), says(calls("c"), calls("c_2"), calls("c"))},
-			[]string{"u x", "a call:c call:c_2 call:c_3", missing("c"), missing("c_2"), missing("c_3")}},
+			[]string{"u x", "a call:c call:c_d6b5915c46057bcb005f", "u result:c=A", "u result:c_d6b5915c46057bcb005f=B"}},
+		{"an id that a model made up as we do is passed over",
+			[]message.Message{asks("x"), says(calls("c_d6b5915c46057bcb005f"), calls(""))},
+			[]string{"u x", "a call:c_d6b5915c46057bcb005f call:c_" + again, missing("c_d6b5915c46057bcb005f"), missing("c_" + again)}},
+		{"an id is mapped by the place of its block in the log",
+			[]message.Message{asks("x"), says(message.Text(" "), message.Reasoning("r"), calls("a|b"))},
+			[]string{"u x", "a think:r call:c_673aeeb08cfbb00b91e5", missing("c_673aeeb08cfbb00b91e5")}},
+		{"an id of 40 characters stays, one of 41 does not",
+			[]message.Message{asks("x"), says(calls(strings.Repeat("i", 40)), calls(strings.Repeat("i", 41)))},
+			[]string{"u x", "a call:" + strings.Repeat("i", 40) + " call:c_d6b5915c46057bcb005f", missing(strings.Repeat("i", 40)), missing("c_d6b5915c46057bcb005f")}},
 		{"an empty id and name get usable ones",
 			[]message.Message{asks("x"), says(message.ToolCall("", "", "{}")), gives("", "A")},
-			[]string{"u x", "a call:call_e3b0c44298fc1c149afbf4c8", "u result:call_e3b0c44298fc1c149afbf4c8=A"}},
+			[]string{"u x", "a call:c_a6685f3b62d57bfc4935", "u result:c_a6685f3b62d57bfc4935=A"}},
 		{"a foreign id is mapped, call and result alike",
 			[]message.Message{asks("x"), says(calls("call|fc:1")), gives("call|fc:1", "A")},
-			[]string{"u x", "a call:call_13a0f82f3044476c120ad56e", "u result:call_13a0f82f3044476c120ad56e=A"}},
-		{"blank text is dropped, and what is then empty",
+			[]string{"u x", "a call:c_a6685f3b62d57bfc4935", "u result:c_a6685f3b62d57bfc4935=A"}},
+		{"blank text is dropped, and a prompt that is then empty keeps its place",
 			[]message.Message{asks(""), asks("x"), says(message.Text(" \n")), says(message.Text(""), calls("c")), gives("c", " "), asks("\t")},
-			[]string{"u x", "a call:c", "u result:c=(no output)"}},
+			[]string{"u (empty message)", "u x", "a call:c", "u result:c=(no output)", "u (empty message)"}},
 		{"a reply of nothing but reasoning is dropped",
 			[]message.Message{asks("x"), says(message.Reasoning("hm")), asks("y")},
 			[]string{"u x", "u y"}},
 		{"reasoning beside text stays",
 			[]message.Message{asks("x"), says(message.Reasoning("hm"), message.Text("a ")), asks("y")},
 			[]string{"u x", "a think:hm a", "u y"}},
+		{"white space at the end of a text is cut before reasoning too",
+			[]message.Message{asks("x"), says(message.Text("a \n"), message.Reasoning("hm")), asks("y")},
+			[]string{"u x", "a a think:hm", "u y"}},
 		{"a surface that starts with a reply gets a beginning",
 			[]message.Message{says(message.Text("a")), asks("y")},
 			[]string{"u " + textEarlier, "a a", "u y"}},
@@ -155,7 +174,7 @@ func TestBuild(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Build(tt.in)
+			got := Build(nodes(tt.in...))
 			if d := cmp.Diff(tt.want, shape(got)); d != "" {
 				t.Errorf("messages (-want +got):\n%s", d)
 			}
@@ -183,7 +202,7 @@ func TestBuildMakesArgumentsObjects(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Build([]message.Message{asks("x"), says(message.ToolCall("c", "read", tt.in)), gives("c", "A")})
+			got := Build(nodes(asks("x"), says(message.ToolCall("c", "read", tt.in)), gives("c", "A")))
 			if got := got[1].Content[0].Arguments; got != tt.want {
 				t.Errorf("arguments %s, want %s", got, tt.want)
 			}
@@ -201,7 +220,7 @@ func TestBuildKeepsReplayStateInStep(t *testing.T) {
 	build := func(blocks ...message.Block) string {
 		m := says(blocks...)
 		m.Source = source
-		return string(Build([]message.Message{asks("x"), m, asks("y")})[1].Source.ReplayState)
+		return string(Build(nodes(asks("x"), m, asks("y")))[1].Source.ReplayState)
 	}
 	tests := []struct {
 		name, got, want string
@@ -223,7 +242,7 @@ func TestBuildKeepsReplayStateInStep(t *testing.T) {
 func TestBuildChangesNoMessageThatItWasGiven(t *testing.T) {
 	in := []message.Message{asks("x\x00"), says(message.Text("a "), calls("c"), calls("c")), gives("c", ""), says(message.Text("b "))}
 	before := message.AppendBlocks(nil, in[1].Content)
-	Build(in)
+	Build(nodes(in...))
 	if after := message.AppendBlocks(nil, in[1].Content); string(after) != string(before) || in[3].Content[0].Text != "b " || in[0].Content[0].Text != "x\x00" {
 		t.Errorf("Build changed its input: %s", after)
 	}
@@ -271,14 +290,14 @@ func drawMessages(t *rapid.T) []message.Message {
 func TestCheckAcceptsEverythingThatBuildMakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawMessages(t)
-		out := Build(in)
+		out := Build(nodes(in...))
 		if err := Check(Request{Messages: out}); err != nil {
 			t.Fatalf("%v\nin  %q\nout %q", err, shape(in), shape(out))
 		}
-		if again := Build(in); !cmp.Equal(out, again) {
+		if again := Build(nodes(in...)); !cmp.Equal(out, again) {
 			t.Fatalf("two builds differ:\n%s", cmp.Diff(out, again))
 		}
-		if twice := Build(out); !cmp.Equal(shape(out), shape(twice)) {
+		if twice := Build(nodes(out...)); !cmp.Equal(shape(out), shape(twice)) {
 			t.Fatalf("building what was built changes it:\n%s", cmp.Diff(shape(out), shape(twice)))
 		}
 	})
@@ -325,9 +344,9 @@ func TestBuildOfALongerSessionBeginsWithTheShorterOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, ends := drawGrowth(t)
 		for i, end := range ends {
-			short := Build(all[:end])
+			short := Build(nodes(all[:end]...))
 			for _, later := range append(slices.Clone(ends[i:]), len(all)) {
-				long := Build(all[:later])
+				long := Build(nodes(all[:later]...))
 				if len(long) < len(short) || !cmp.Equal(long[:len(short)], short) {
 					t.Fatalf("at %d of %d:\n%s", end, later, cmp.Diff(shape(short), shape(long)))
 				}
@@ -341,34 +360,80 @@ func TestBuilderAndCheckerAgreeWithABuildFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Builder
 		var c Checker
-		var all []message.Message
+		var all []Node
+		seq := int64(0)
+		add := func(to []Node, messages ...message.Message) []Node {
+			for _, m := range messages {
+				to = append(to, Node{Seq: seq, Message: m})
+				seq++
+			}
+			return to
+		}
+		type earlier struct {
+			out   []message.Message
+			shape []string
+		}
+		var before []earlier
 		for range rapid.IntRange(1, 8).Draw(t, "requests") {
 			switch rapid.IntRange(0, 5).Draw(t, "change") {
 			case 0: // an edit replaces a range by one message
 				i := rapid.IntRange(0, len(all)).Draw(t, "start")
 				j := rapid.IntRange(i, len(all)).Draw(t, "end")
-				all = append(append(slices.Clone(all[:i]), asks("summary")), all[j:]...)
+				all = append(add(slices.Clone(all[:i]), asks("summary")), all[j:]...)
 			case 1:
 			default:
-				all = append(all, drawMessages(t)...)
+				all = add(all, drawMessages(t)...)
 			}
 			got, want := b.Build(all), Build(all)
 			if !cmp.Equal(got, want) {
 				t.Fatalf("built bit by bit:\n%s", cmp.Diff(shape(want), shape(got)))
 			}
+			if tokens := EstimateRequest(Request{Messages: got}); b.Tokens() != tokens {
+				t.Fatalf("estimated bit by bit: %d tokens, want %d", b.Tokens(), tokens)
+			}
 			if err := c.Check(Request{Messages: got}); err != nil {
 				t.Fatal(err)
 			}
-			odd := Request{Messages: slices.Clone(all)}
+			var odd Request
+			for _, n := range all {
+				odd.Messages = append(odd.Messages, n.Message)
+			}
 			if got, want := c.Check(odd), Check(odd); !cmp.Equal(got, want) {
 				t.Fatalf("checked bit by bit: %v, want %v", got, want)
+			}
+			before = append(before, earlier{got, shape(got)})
+			for _, e := range before {
+				if d := cmp.Diff(e.shape, shape(e.out)); d != "" {
+					t.Fatalf("an earlier result changed:\n%s", d)
+				}
 			}
 		}
 	})
 }
 
+// After an edit in the middle, what stood before it keeps its memory, so that
+// encoders and checkers know it again.
+func TestABuilderGoesOnFromThePlaceOfAnEdit(t *testing.T) {
+	var b Builder
+	all := nodes(asks("a"), says(message.Text("b ")), asks("c"), says(calls("d|")), gives("d|", "e"), says(message.Text("f")), asks("g"))
+	before := b.Build(all)
+	edited := append(slices.Clone(all[:5]), Node{Seq: 7, Message: asks("h")})
+	after := b.Build(edited)
+	if d := cmp.Diff([]string{"u a", "a b", "u c", "a call:c_eab817087de37b4d5920", "u result:c_eab817087de37b4d5920=e", "u h"}, shape(after)); d != "" {
+		t.Fatal(d)
+	}
+	for i := range 5 {
+		if &before[i].Content[0] != &after[i].Content[0] {
+			t.Errorf("message %d was built again", i)
+		}
+	}
+	if got := b.Build(append(edited, Node{Seq: 8, Message: says(calls("d|"))}, Node{Seq: 9, Message: gives("d|", "i")})); shape(got)[6] != "a call:c_bf7799df6eb226435eb8" {
+		t.Errorf("messages %q", shape(got))
+	}
+}
+
 func TestABuilderLeavesEarlierResultsAsTheyWere(t *testing.T) {
-	all := []message.Message{asks("x"), says(calls("c"), calls("d")), gives("d", "D"), asks("steer"), gives("c", "C"), says(message.Text("ok")), asks("y")}
+	all := nodes(asks("x"), says(calls("c"), calls("d")), gives("d", "D"), asks("steer"), gives("c", "C"), says(message.Text("ok")), asks("y"))
 	var b Builder
 	var results [][]message.Message
 	var shapes [][]string
@@ -395,7 +460,7 @@ func FuzzBuild(f *testing.F) {
 		if assistant {
 			m.Role = message.Assistant
 		}
-		if err := Check(Request{Messages: Build([]message.Message{asks("x"), m, m})}); err != nil {
+		if err := Check(Request{Messages: Build(nodes(asks("x"), m, m))}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,13 +1,16 @@
 package llm
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/llm/internal/growth"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -23,67 +26,68 @@ const MaxRequestBytes = 10 << 20
 // MaxRequestBytes is CONTEXT_WINDOW_EXCEEDED with status 413.
 //
 // Check is about every provider. Rules of a single one (alternating roles,
-// shorter ids, signed reasoning, images) are kept by its encoder.
+// signed reasoning, images) are kept by its encoder.
 func Check(req Request) error {
 	var c Checker
 	return c.Check(req)
 }
 
 // Checker is Check for a session that grows: messages that it has accepted are
-// not looked at again while a request begins with them. Messages are the same
-// when their content is the same memory. The zero value is ready; one
-// goroutine at a time.
+// not looked at again while a request begins with them, nor are tools. What is
+// the same is decided as a Builder does. The zero value is ready; one goroutine
+// at a time.
 type Checker struct {
-	given []identity      // the messages that were accepted
+	given growth.Seen     // the messages that were accepted
 	ids   map[string]bool // of all calls so far
 	open  []string        // calls of the last assistant message without a result
-	size  int             // bytes of text so far
+	size  int             // bytes of text of the messages so far
+	tools []Tool          // that were accepted
+	extra int             // bytes of text of the tools
 }
 
 // Check is the function Check.
 func (c *Checker) Check(req Request) error {
-	if c.ids == nil || !begins(req.Messages, c.given) {
-		*c = Checker{ids: make(map[string]bool)}
+	same := c.given.Same(len(req.Messages), func(i int) (int64, *message.Message) { return 0, &req.Messages[i] })
+	if c.ids == nil || same < c.given.Len() {
+		*c = Checker{ids: make(map[string]bool), tools: c.tools, extra: c.extra}
 	}
-	messages := c.size
-	f := c.request(&req, &messages)
-	c.size = messages
-	if f == nil {
-		return nil
+	if f := c.request(&req); f != nil {
+		if c.given.Len() < len(req.Messages) { // stopped inside a message
+			*c = Checker{}
+		}
+		return f
 	}
-	if len(c.given) < len(req.Messages) { // stopped inside a message
-		*c = Checker{}
-	}
-	return f
+	return nil
 }
 
 func refuse(format string, args ...any) *message.Failure {
 	return &message.Failure{Code: message.CodeInvalidRequest, Message: "request refused: " + fmt.Sprintf(format, args...)}
 }
 
-// request checks everything. It leaves in messages how much text the messages
-// hold, without the system prompt and the tools, which may be others next time.
-func (c *Checker) request(req *Request, messages *int) *message.Failure {
+func (c *Checker) request(req *Request) *message.Failure {
 	if t := req.Config.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
 		return refuse("temperature is not a number")
 	}
-	if fault := c.text(req.System); fault != "" {
-		return refuse("system: %s", fault)
+	if !isClean(req.System) {
+		return refuse("system: %s", faultText)
 	}
-	if f := c.tools(req.Tools); f != nil {
-		return f
+	if !SameTools(c.tools, req.Tools) {
+		size, f := checkTools(req.Tools)
+		if f != nil {
+			return f
+		}
+		c.tools, c.extra = slices.Clone(req.Tools), size
 	}
 	if len(req.Messages) == 0 {
 		return refuse("no messages")
 	}
-	before := c.size
-	for i := len(c.given); i < len(req.Messages); i++ {
+	for i := c.given.Len(); i < len(req.Messages); i++ {
 		if fault := c.message(&req.Messages[i]); fault != "" {
 			return refuse("messages[%d]: %s", i, fault)
 		}
-		c.given = append(c.given, identify(&req.Messages[i]))
+		c.given.Add(0, &req.Messages[i])
 	}
-	*messages += c.size - before
+	size := len(req.System) + c.extra + c.size
 	last := len(req.Messages) - 1
 	switch {
 	case req.Messages[0].Role != message.User:
@@ -92,32 +96,42 @@ func (c *Checker) request(req *Request, messages *int) *message.Failure {
 		return refuse("messages[%d]: the last message must not be from the assistant", last)
 	case len(c.open) > 0:
 		return refuse("messages[%d]: call %s has no result directly after it", last, quote(c.open[0]))
-	case c.size > MaxRequestBytes:
-		f := refuse("%d bytes of text are more than %d", c.size, MaxRequestBytes)
+	case size > MaxRequestBytes:
+		f := refuse("%d bytes of text are more than %d", size, MaxRequestBytes)
 		f.Code, f.Status = message.CodeContextWindow, http.StatusRequestEntityTooLarge
 		return f
 	}
 	return nil
 }
 
-func (c *Checker) tools(tools []Tool) *message.Failure {
+// SameTools reports whether two lists offer the same tools in the same words.
+// It costs next to nothing when they share their text.
+func SameTools(a, b []Tool) bool {
+	return slices.EqualFunc(a, b, func(x, y Tool) bool {
+		return x.Name == y.Name && x.Description == y.Description && bytes.Equal(x.Parameters, y.Parameters)
+	})
+}
+
+// checkTools also says how many bytes of text the tools have.
+func checkTools(tools []Tool) (size int, f *message.Failure) {
 	names := make(map[string]bool, len(tools))
 	for i := range tools {
 		t := &tools[i]
 		if !isName(t.Name) {
-			return refuse("tools[%d]: name %s is not 1 to 64 letters, digits, _ or -", i, quote(t.Name))
+			return 0, refuse("tools[%d]: name %s is not 1 to 64 letters, digits, _ or -", i, quote(t.Name))
 		}
 		if names[t.Name] {
-			return refuse("tools[%d]: two tools are called %q", i, t.Name)
+			return 0, refuse("tools[%d]: two tools are called %q", i, t.Name)
 		}
 		names[t.Name] = true
-		if fault := c.text(t.Description); fault != "" {
-			return refuse("tools[%d]: description: %s", i, fault)
+		if !isClean(t.Description) {
+			return 0, refuse("tools[%d]: description: %s", i, faultText)
 		}
 		schema := t.Schema()
-		fault := c.text(string(schema))
+		fault := ""
 		switch {
-		case fault != "":
+		case !isClean(string(schema)):
+			fault = faultText
 		case jsonwire.Valid(schema) != nil:
 			fault = "not JSON"
 		case badEscape(schema, 0) >= 0:
@@ -126,10 +140,11 @@ func (c *Checker) tools(tools []Tool) *message.Failure {
 			fault = `the schema's root must have "type":"object"`
 		}
 		if fault != "" {
-			return refuse("tools[%d] %q: parameters: %s", i, t.Name, fault)
+			return 0, refuse("tools[%d] %q: parameters: %s", i, t.Name, fault)
 		}
+		size += len(t.Description) + len(schema)
 	}
-	return nil
+	return size, nil
 }
 
 func (c *Checker) message(m *message.Message) string {
@@ -169,7 +184,7 @@ func (c *Checker) assistant(m *message.Message) string {
 	if !said {
 		return "neither text nor calls"
 	}
-	if last := m.Content[len(m.Content)-1]; last.Type == message.TextBlock && strings.TrimRightFunc(last.Text, unicode.IsSpace) != last.Text {
+	if last := m.Content[ending(m.Content)]; last.Type == message.TextBlock && strings.TrimRightFunc(last.Text, unicode.IsSpace) != last.Text {
 		return "text ends in white space"
 	}
 	return ""
@@ -262,10 +277,12 @@ func (c *Checker) notBlank(s string) string {
 	return c.text(s)
 }
 
+const faultText = "text holds invalid UTF-8, half of a surrogate pair or NUL"
+
 func (c *Checker) text(s string) string {
 	c.size += len(s)
 	if !isClean(s) {
-		return "text holds invalid UTF-8, half of a surrogate pair or NUL"
+		return faultText
 	}
 	return ""
 }

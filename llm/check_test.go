@@ -43,6 +43,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"blank text in a result", with(u, says(calls("c")), gives("c", "")), `result for "c": content[0]: text is empty`},
 		{"a result without content", with(u, says(calls("c")), gives("c")), `result for "c" has no content`},
 		{"white space at the end of a reply", with(u, says(message.Text("a ")), u), "messages[1]: text ends in white space"},
+		{"white space at the end of a text with reasoning behind it", with(u, says(message.Text("a "), message.Reasoning("r")), u), "messages[1]: text ends in white space"},
 		{"half a surrogate pair", with(asks("\xed\xa0\xbd")), "messages[0]: content[0]: text holds"},
 		{"NUL in a text", with(asks("a\x00")), "messages[0]: content[0]: text holds"},
 		{"an image in a reply", with(u, says(message.Text("a"), message.Block{Type: message.ImageBlock}), u), `messages[1]: content[1]: an assistant message cannot hold`},
@@ -94,5 +95,25 @@ func TestCheckCallsAHugeRequestTooLong(t *testing.T) {
 	err := Check(Request{Messages: []message.Message{asks(strings.Repeat("a", MaxRequestBytes+1))}})
 	if !errors.As(err, &f) || f.Code != message.CodeContextWindow || f.Status != 413 {
 		t.Errorf("Check returned %v, want CONTEXT_WINDOW_EXCEEDED", err)
+	}
+}
+
+func TestACheckerLooksAtToolsAgainWhenTheyChanged(t *testing.T) {
+	var c Checker
+	with := func(tools ...Tool) error {
+		return c.Check(Request{Tools: tools, Messages: []message.Message{asks("x")}})
+	}
+	good, bad := Tool{Name: "a", Parameters: []byte(`{"type":"object"}`)}, Tool{Name: "a", Parameters: []byte(`{"type":"string"}`)}
+	if err := with(good); err != nil {
+		t.Error(err)
+	}
+	if err := with(bad); err == nil {
+		t.Error("a tool that became unfit was accepted")
+	}
+	if err := with(good, good); err == nil {
+		t.Error("two tools of one name were accepted")
+	}
+	if err := with(); err != nil {
+		t.Error(err)
 	}
 }

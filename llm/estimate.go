@@ -71,6 +71,19 @@ func EstimateRequest(req Request) int64 {
 	return n
 }
 
+// OutputLimit is what a window leaves for a reply, in tokens, when the request
+// before it is estimated at used tokens: the rest without a margin for errors
+// of the estimate, a fiftieth of the window and at least 1,024. It is never less
+// than that margin: whether a request that seems to fill its window truly does
+// is for the server to say. 0, no limit, when the window is 0, unknown.
+func OutputLimit(window, used int64) int64 {
+	if window <= 0 {
+		return 0
+	}
+	margin := max(1024, window/50)
+	return max(margin, window-used-margin)
+}
+
 func quarter(s string) int64 {
 	return (int64(utf8.RuneCountInString(s)) + pointsPerToken - 1) / pointsPerToken
 }

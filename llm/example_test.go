@@ -9,10 +9,10 @@ import (
 
 // A session was cut off while a tool ran; its request is valid all the same.
 func ExampleBuild() {
-	surface := []message.Message{
-		{Role: message.User, Content: []message.Block{message.Text("How long is the report?")}},
-		{Role: message.Assistant, Content: []message.Block{message.ToolCall("c1", "shell", `{"command":"wc -l`)}},
-		{Role: message.User, Content: []message.Block{message.Text("go on")}},
+	surface := []llm.Node{
+		{Seq: 4, Message: message.Message{Role: message.User, Content: []message.Block{message.Text("How long is the report?")}}},
+		{Seq: 9, Message: message.Message{Role: message.Assistant, Content: []message.Block{message.ToolCall("c1", "shell", `{"command":"wc -l`)}}},
+		{Seq: 12, Message: message.Message{Role: message.User, Content: []message.Block{message.Text("go on")}}},
 	}
 	req := llm.Request{Messages: llm.Build(surface)}
 	fmt.Println(llm.Check(req))

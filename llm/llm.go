@@ -71,11 +71,13 @@ type Request struct {
 	Tools    []Tool
 	Messages []message.Message
 
-	// MaxOutput is what the window leaves for this reply, in tokens; 0: no
-	// limit but Config.MaxTokens. The smaller one is sent.
+	// MaxOutput is what the window leaves for this reply, in tokens (see
+	// OutputLimit); 0: unknown. It lowers Config.MaxTokens, or what a provider
+	// sends in its place; it is no limit by itself, since a model may give less
+	// than its window holds.
 	MaxOutput int64
 	// Images says that the model takes images. Where it does not, a note
-	// stands in their place.
+	// stands in their place, and so it does for those that providers refuse.
 	Images bool
 	// Objects has the bytes of attachments; nil: none are here.
 	Objects Objects
@@ -116,6 +118,20 @@ func (c *Cache) Kept(encoder string, fresh func() any) any {
 	}
 	return c.kept
 }
+
+// ModelInfo is what an endpoint says about one of its models.
+type ModelInfo struct {
+	ID     string
+	Window int64 // tokens; 0 when it does not say
+}
+
+// Failure codes of providers, beside those that the loop acts on (package
+// message). None of them gets better by trying again.
+const (
+	CodeMalformed     = "MALFORMED_RESPONSE" // not the API, or not as it should be
+	CodeCertificate   = "CERTIFICATE"        // not trusted
+	CodeContentFilter = "CONTENT_FILTER"     // the provider refused to go on
+)
 
 // Provider sends requests to models.
 type Provider interface {

@@ -44,7 +44,7 @@ func TestEverySurfaceOfTheVectorsCanBeSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		n += len(v.Expect.Messages)
-		if err := Check(Request{Messages: Build(v.Expect.Messages)}); err != nil {
+		if err := Check(Request{Messages: Build(nodes(v.Expect.Messages...))}); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 	})
@@ -68,7 +68,7 @@ func TestSessionsOfTheCorpusCanBeSent(t *testing.T) {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			t.Fatal(err)
 		}
-		out := Build(v.Messages)
+		out := Build(nodes(v.Messages...))
 		if err := Check(Request{Messages: out}); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

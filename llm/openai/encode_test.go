@@ -1,16 +1,13 @@
 package openai
 
 import (
-	"encoding/json"
-	"fmt"
-	"regexp"
+	"encoding/base64"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/llm/internal/drawn"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -41,6 +38,14 @@ func result(id, text string) message.Message {
 	return user(message.ToolResult(id, false, message.Text(text)))
 }
 
+func nodes(messages ...message.Message) []llm.Node {
+	var out []llm.Node
+	for i, m := range messages {
+		out = append(out, llm.Node{Seq: int64(i), Message: m})
+	}
+	return out
+}
+
 func ask(messages ...message.Message) llm.Request {
 	return llm.Request{
 		Config:   llm.Config{Provider: "deepseek", Model: "deepseek-chat"},
@@ -48,7 +53,7 @@ func ask(messages ...message.Message) llm.Request {
 		Turn:     2,
 		Step:     3,
 		Attempt:  1,
-		Messages: llm.Build(messages),
+		Messages: llm.Build(nodes(messages...)),
 	}
 }
 
@@ -91,10 +96,10 @@ func TestBody(t *testing.T) {
 			ask(user(message.Text("a"), message.Text("b")), model(message.ToolCall("c1", "read", `{}`), message.ToolCall("c2", "read", `{}`)), result("c2", "B"), result("c1", "A")),
 			head + `{"role":"user","content":"a\nb"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{}"}},` +
 				`{"id":"c2","type":"function","function":{"name":"read","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"A"},{"role":"tool","tool_call_id":"c2","content":"B"}]}`},
-		{"a long id is shortened, call and result alike", Quirks{},
+		{"a long id is replaced, call and result alike", Quirks{},
 			ask(user(message.Text("a")), model(message.ToolCall(long, "read", `{}`)), result(long, "A")),
-			head + `{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_84ef253bd9b5c11254c164be","type":"function","function":{"name":"read","arguments":"{}"}}]},` +
-				`{"role":"tool","tool_call_id":"call_84ef253bd9b5c11254c164be","content":"A"}]}`},
+			head + `{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c_a6685f3b62d57bfc4935","type":"function","function":{"name":"read","arguments":"{}"}}]},` +
+				`{"role":"tool","tool_call_id":"c_a6685f3b62d57bfc4935","content":"A"}]}`},
 		{"an image is named as left out", Quirks{},
 			ask(user(message.Block{Type: message.ImageBlock, Attachment: []byte(`{"attachmentId":"sha256:abcdef0123456789"}`)}, message.Text("see"), message.Block{Type: message.ImageBlock})),
 			head + `{"role":"user","content":"[image sha256:abcdef012345... was left out: images are not sent to this model]\nsee\n[an image was left out: images are not sent to this model]"}]}`},
@@ -118,163 +123,71 @@ func TestBody(t *testing.T) {
 	}
 }
 
-var (
-	wireID     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
-	wireName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	wireMember = map[string]string{
-		"system":    " role content ",
-		"user":      " role content ",
-		"assistant": " role content tool_calls reasoning_content ",
-		"tool":      " role content tool_call_id ",
+func TestImages(t *testing.T) {
+	objects := drawn.Objects{}
+	small, large := objects.Add(drawn.PNG(3, 2)), objects.Add(drawn.PNG(1, 8001))
+	missing := drawn.Image("sha256:" + strings.Repeat("ab", 32))
+	id := strings.TrimPrefix(string(large.Attachment), `{"attachmentId":"sha256:`)[:12]
+	data := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64.StdEncoding.EncodeToString(drawn.PNG(3, 2)) + `"}}`
+	show := func(id string, blocks ...message.Block) message.Message {
+		return user(message.ToolResult(id, false, blocks...))
 	}
-)
-
-// refusal is the strict server's answer to a body, "" when it takes it. It
-// looks at the bytes alone, as a server does.
-func refusal(body []byte, deepseek bool) string {
-	if err := jsonwire.Strict(body); err != nil {
-		return err.Error()
+	text := message.Text
+	const head = `{"model":"deepseek-chat","stream":true,"stream_options":{"include_usage":true},"messages":[`
+	const calls = `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"read","arguments":"{}"}}]}`
+	asked := []message.Message{user(text("a")), model(message.ToolCall("c1", "read", "{}"), message.ToolCall("c2", "read", "{}")), show("c2", text("B"), small), show("c1", small)}
+	const behind = `{"role":"tool","tool_call_id":"c1","content":"[an image of this result stands below the results]"},{"role":"tool","tool_call_id":"c2","content":"B\n[an image of this result stands below the results]"},`
+	tests := []struct {
+		name   string
+		quirks Quirks
+		req    llm.Request
+		want   string
+	}{
+		{"an image is a data URL in its place, others are named", Quirks{}, ask(user(text("see"), text("this"), small, large, missing)),
+			head + `{"role":"user","content":[{"type":"text","text":"see\nthis"},` + data + `,{"type":"text","text":"[image sha256:` + id + `... was left out: it is over 8,000 pixels a side]\n[image sha256:abababababab... is missing]"}]}]}`},
+		{"images in results stand behind all results", Quirks{}, ask(append(asked, user(text("steer")))...),
+			head + `{"role":"user","content":"a"},` + calls + `,` + behind +
+				`{"role":"user","content":[{"type":"text","text":"[image of the result of tool call c1]"},` + data + `,{"type":"text","text":"[image of the result of tool call c2]"},` + data + `]},{"role":"user","content":"steer"}]}`},
+		{"and are joined with what follows where roles alternate", Quirks{AlternateRoles: true}, ask(append(asked, user(text("steer")))...),
+			head + `{"role":"user","content":"a"},` + calls + `,` + behind +
+				`{"role":"user","content":[{"type":"text","text":"[image of the result of tool call c1]"},` + data + `,{"type":"text","text":"[image of the result of tool call c2]"},` + data + `,{"type":"text","text":"steer"}]}]}`},
 	}
-	if strings.Contains(string(body), `\u0000`) {
-		return "NUL in the body"
-	}
-	var req struct {
-		Messages []map[string]any `json:"messages"`
-		Tools    []any            `json:"tools"`
-	}
-	if err := json.Unmarshal(body, &req); err != nil {
-		return err.Error()
-	}
-	if len(req.Messages) == 0 {
-		return "no messages"
-	}
-	if req.Messages[0]["role"] == "system" {
-		req.Messages = req.Messages[1:]
-	}
-	if jsonwire.Get(body, "tools") != nil && len(req.Tools) == 0 {
-		return "tools is empty"
-	}
-	ids := map[string]bool{}
-	open := map[string]bool{}
-	for i, m := range req.Messages {
-		bad := func(format string, a ...any) string {
-			return fmt.Sprintf("messages[%d]: ", i) + fmt.Sprintf(format, a...)
-		}
-		role, _ := m["role"].(string)
-		for k := range m {
-			if !strings.Contains(wireMember[role], " "+k+" ") {
-				return bad("unknown member %s", k)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.req.Images, tt.req.Objects = true, objects
+			body := newProvider(t, Options{Quirks: tt.quirks}).Body(tt.req)
+			if bad := strict(tt.quirks).Check(body); bad != nil {
+				t.Error(bad)
 			}
-		}
-		content, isText := m["content"].(string)
-		calls, _ := m["tool_calls"].([]any)
-		switch {
-		case isText && strings.TrimSpace(content) == "":
-			return bad("content is empty")
-		case !isText && (m["content"] != nil || len(calls) == 0):
-			return bad("content is null")
-		case m["tool_calls"] != nil && len(calls) == 0:
-			return bad("tool_calls is empty")
-		case role != "tool" && len(open) > 0:
-			return bad("a call has no result")
-		case i == 0 && role != "user":
-			return bad("the first message is not from the user")
-		case i == len(req.Messages)-1 && role == "assistant":
-			return bad("the last message is from the assistant")
-		}
-		reasoning, _ := m["reasoning_content"].(string)
-		switch {
-		case deepseek && len(calls) > 0 && strings.TrimSpace(reasoning) == "":
-			return bad("reasoning_content is missing")
-		case !deepseek && m["reasoning_content"] != nil:
-			return bad("reasoning_content is not known")
-		}
-		if role == "tool" {
-			id, _ := m["tool_call_id"].(string)
-			if !open[id] {
-				return bad("result of %q without its call", id)
+			if got := string(body); got != tt.want {
+				t.Errorf("body\n%s\nwant\n%s", got, tt.want)
 			}
-			delete(open, id)
-		}
-		for _, c := range calls {
-			call := c.(map[string]any)
-			id, _ := call["id"].(string)
-			function := call["function"].(map[string]any)
-			name, _ := function["name"].(string)
-			arguments, _ := function["arguments"].(string)
-			if !wireID.MatchString(id) || ids[id] {
-				return bad("call id %q", id)
-			}
-			ids[id], open[id] = true, true
-			if !wireName.MatchString(name) {
-				return bad("tool name %q", name)
-			}
-			if jsonwire.Strict([]byte(arguments)) != nil || jsonwire.Kind([]byte(arguments)) != '{' {
-				return bad("arguments %q", arguments)
-			}
-		}
+		})
 	}
-	if len(open) > 0 {
-		return "a call has no result at the end"
-	}
-	return ""
 }
 
-func TestTheStrictServerTakesEveryBody(t *testing.T) {
-	ids := []string{"", "c", "c", "c_2", strings.Repeat("x", 41), strings.Repeat("x", 41) + "y", strings.Repeat("z", 64), "a|b", "call_e3b0c44298fc1c149afbf4c8"}
-	rapid.Check(t, func(t *rapid.T) {
-		var all []message.Message
-		text := rapid.SampledFrom([]string{"", " ", "a", "b \n", "\x00", "\xff", "\xed\xa0\xbd", "日本"})
-		for range rapid.IntRange(0, 6).Draw(t, "messages") {
-			m := user()
-			if rapid.Bool().Draw(t, "assistant") {
-				m = model()
-			}
-			for range rapid.IntRange(0, 3).Draw(t, "blocks") {
-				id := rapid.SampledFrom(ids).Draw(t, "id")
-				switch rapid.IntRange(0, 5).Draw(t, "block") {
-				case 0:
-					m.Content = append(m.Content, message.Text(text.Draw(t, "text")))
-				case 1:
-					m.Content = append(m.Content, message.Reasoning(text.Draw(t, "reasoning")))
-				case 2, 3:
-					m.Content = append(m.Content, message.ToolCall(id, text.Draw(t, "name"), rapid.SampledFrom([]string{"", "{}", "{", "[]", `{"a":1,"a":1}`, `{"a":"\udc00\u0000"}`}).Draw(t, "arguments")))
-				case 4:
-					m.Content = append(m.Content, message.ToolResult(id, false, message.Text(text.Draw(t, "result")), message.Block{Type: message.ImageBlock, Attachment: []byte(`{"attachmentId":"sha256:\ud800"}`)}))
-				case 5:
-					m.Content = append(m.Content, message.Block{Type: message.ImageBlock, Attachment: []byte("{")})
-				}
-			}
-			all = append(all, m)
+func TestTheOutputLimitIsCutToTheWindow(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		asked, left int64
+		want        string
+	}{
+		{"the window leaves less", 1000, 300, "300"},
+		{"the window leaves more", 1000, 3000, "1000"},
+		{"the window is not known", 1000, 0, "1000"},
+		{"no limit was asked for", 0, 300, ""},
+	} {
+		req := ask(user(message.Text("hi")))
+		req.Config.MaxTokens, req.MaxOutput = tt.asked, tt.left
+		if got := string(jsonwire.Get(newProvider(t, Options{}).Body(req), "max_tokens")); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
-		quirks := Quirks{AlternateRoles: rapid.Bool().Draw(t, "alternate")}
-		if rapid.Bool().Draw(t, "deepseek") {
-			quirks.Reasoning = ReasoningContent
-		}
-		p, err := New(Options{Name: "p", BaseURL: "http://h/v1", Quirks: quirks})
-		if err != nil {
-			t.Fatal(err)
-		}
-		req := ask(all...)
-		req.System = "be brief"
-		body := p.Body(req)
-		if bad := refusal(body, quirks.Reasoning == ReasoningContent); bad != "" {
-			t.Fatalf("%s\n%s", bad, body)
-		}
-	})
+	}
 }
 
-func TestTheBodyOfALongerSessionBeginsWithTheShorterOne(t *testing.T) {
-	p := newProvider(t, Options{Quirks: Quirks{Reasoning: ReasoningContent}})
-	all := []message.Message{user(message.Text("a")), model(message.Reasoning("r"), message.ToolCall(strings.Repeat("i", 50), "read", "{")), result(strings.Repeat("i", 50), "A"),
-		user(message.Text("steer")), model(message.Text("b")), user(message.Text("c"))}
-	last := ""
-	for _, n := range []int{1, 3, 4, 6} {
-		body := strings.TrimSuffix(string(p.Body(ask(all[:n]...))), "]}")
-		if !strings.HasPrefix(body, last) {
-			t.Errorf("the body of %d messages\n%s\ndoes not begin with\n%s", n, body, last)
-		}
-		last = body
+func TestABodyWithoutMessagesIsJSON(t *testing.T) {
+	if body := newProvider(t, Options{}).Body(llm.Request{System: "s"}); jsonwire.Valid(body) != nil {
+		t.Errorf("%s", body)
 	}
 }
 

@@ -25,7 +25,7 @@ func Example() {
 	}
 	req := llm.Request{
 		Config:   llm.Config{Provider: "local", Model: "small"},
-		Messages: llm.Build([]message.Message{{Role: message.User, Content: []message.Block{message.Text("hi")}}}),
+		Messages: llm.Build([]llm.Node{{Message: message.Message{Role: message.User, Content: []message.Block{message.Text("hi")}}}}),
 	}
 	var reply message.Assembler
 	for chunk, err := range provider.Stream(context.Background(), req) {

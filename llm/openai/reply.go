@@ -1,14 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/llm/internal/endpoint"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -17,143 +16,58 @@ import (
 // A text or reasoning block ends when another kind of content begins; calls,
 // whose pieces may come mixed, end together at the end.
 type reply struct {
-	c         *call
-	yield     func(message.Chunk, error) bool
-	turn      int
-	step      int
-	requestID string
+	endpoint.Reply
+	quirk Reasoning
+	turn  int
+	step  int
 
-	blocks int        // started so far
-	open   *textBlock // the text or reasoning block that is open
+	open   *endpoint.Block // the text or reasoning block that is open
 	calls  []*toolCall
 	usage  *message.Usage
 	finish string // the finish reason that came first
 	seen   bool   // an event with choices came
-	size   int    // of what was yielded, in bytes and deltaCost a chunk
-}
-
-// A model that does not end would fill memory and the log, whose lines have a
-// limit too. These bounds are far above what any model gives in one reply: half
-// a million tokens, a thousand calls.
-var maxReply = 32 << 20 // bytes
-
-const (
-	maxCalls  = 1000
-	deltaCost = 64
-)
-
-type textBlock struct {
-	index  int
-	typ    message.BlockType
-	text   strings.Builder
-	joiner llm.Joiner
 }
 
 type toolCall struct {
-	block   int // index of the block, once started
+	endpoint.Block
 	started bool
 	at      int64  // the server's index, -1 when it gives none
 	given   string // the server's id
-	id      string
-	name    string
-	args    strings.Builder
-	joiner  llm.Joiner
-}
-
-func newReply(c *call, req llm.Request, yield func(message.Chunk, error) bool) *reply {
-	return &reply{c: c, yield: yield, turn: req.Turn, step: req.Step}
-}
-
-// stop ends the sequence with a failure.
-func (r *reply) stop(f *message.Failure) {
-	if f.RequestID == "" {
-		f.RequestID = r.requestID
-	}
-	r.yield(message.Chunk{}, f)
-}
-
-// send yields a chunk; false means that nothing more may be yielded.
-func (r *reply) send(c message.Chunk) bool {
-	if err := r.c.caller.Err(); err != nil {
-		r.stop(r.c.broken(err))
-		return false
-	}
-	if c.Type != message.BlockEnd {
-		r.size += len(c.Text) + deltaCost
-	}
-	if r.size > maxReply {
-		r.stop(r.c.fail(CodeMalformed, fmt.Sprintf("sent a reply over %d MiB", maxReply>>20)))
-		return false
-	}
-	return r.yield(c, nil)
-}
-
-// stream reads server-sent events to their end.
-func (r *reply) stream(body io.Reader) {
-	ev := newEvents(r.c.watch(body))
-	for {
-		data, err := ev.read()
-		switch {
-		case err == nil && bytes.Equal(bytes.TrimSpace(data), doneMark):
-			r.end()
-			return
-		case err == nil:
-			if ev.ended && jsonwire.Valid(data) != nil {
-				break // the stream broke off inside this event
-			}
-			if !r.event(data) {
-				return
-			}
-			continue
-		case err == errTooLong:
-			r.stop(r.c.fail(CodeMalformed, "sent an event over 16 MiB"))
-			return
-		case r.c.caller.Err() != nil, err != io.EOF && r.finish == "":
-			r.stop(r.c.broken(err))
-			return
-		}
-		switch {
-		case r.finish != "": // all that was missing is [DONE]
-			r.end()
-		case !r.seen && ev.other:
-			r.stop(r.c.fail(CodeMalformed, "answered with something that is no event stream: does base_url end in /v1?"))
-		default:
-			r.stop(r.c.fail(message.CodeTransport, "the stream ended before the reply was complete"))
-		}
-		return
-	}
 }
 
 // whole reads an answer that is one JSON value.
 func (r *reply) whole(body io.Reader) {
-	data, err := io.ReadAll(io.LimitReader(r.c.watch(body), maxBody+1))
+	data, failure := r.Whole(body)
 	switch {
-	case err != nil:
-		r.stop(r.c.broken(err))
-		return
-	case len(data) > maxBody:
-		r.stop(r.c.fail(CodeMalformed, "sent an answer over 16 MiB"))
-		return
+	case failure != nil:
+		r.Stop(failure)
+	case jsonwire.Valid(data) != nil || jsonwire.Kind(data) != '{':
+		r.Stop(r.Fail(llm.CodeMalformed, "sent an answer that is not a JSON object"))
+	case !r.Event(data):
+	case !r.seen:
+		r.Stop(r.Fail(llm.CodeMalformed, "answered with JSON that is no reply: "+r.Hint))
+	default:
+		r.end()
 	}
-	if !r.event(data) {
-		return
-	}
-	if !r.seen {
-		r.stop(r.c.fail(CodeMalformed, "answered with JSON that is no reply: does base_url end in /v1?"))
-		return
-	}
-	r.end()
 }
 
-// event takes one event; false means that the sequence has ended.
-func (r *reply) event(data []byte) bool {
-	if jsonwire.Valid(data) != nil || jsonwire.Kind(data) != '{' {
-		r.stop(r.c.fail(CodeMalformed, "sent an event that is not a JSON object"))
+// Seen implements endpoint.Format.
+func (r *reply) Seen() bool { return r.seen }
+
+// Done implements endpoint.Format: a finish reason completes a reply too, all
+// that is missing then is [DONE].
+func (r *reply) Done(marked bool) bool {
+	if !marked && r.finish == "" {
 		return false
 	}
-	if e, ok := parseError(data); ok {
-		r.stop(r.c.reported(e))
-		return false
+	r.end()
+	return true
+}
+
+// Event implements endpoint.Format.
+func (r *reply) Event(data []byte) bool {
+	if e, ok := endpoint.ParseError(data); ok {
+		return r.Stop(r.Reported(e))
 	}
 	if u := parseUsage(jsonwire.Get(data, "usage")); u != nil {
 		r.usage = u
@@ -172,7 +86,7 @@ func (r *reply) event(data []byte) bool {
 			}
 		}
 		if r.finish == "" {
-			r.finish = member(choice, "finish_reason")
+			r.finish = endpoint.Member(choice, "finish_reason")
 		}
 	}
 	return true
@@ -183,23 +97,23 @@ func (r *reply) delta(d []byte) bool {
 		return true
 	}
 	var reasoning string
-	switch r.c.opts.Quirks.Reasoning {
+	switch r.quirk {
 	case ReasoningContent, ReasoningPlain:
-		reasoning = member(d, string(r.c.opts.Quirks.Reasoning))
+		reasoning = endpoint.Member(d, string(r.quirk))
 	default:
-		if reasoning = member(d, "reasoning_content"); reasoning == "" {
-			reasoning = member(d, "reasoning")
+		if reasoning = endpoint.Member(d, "reasoning_content"); reasoning == "" {
+			reasoning = endpoint.Member(d, "reasoning")
 		}
 	}
 	if !r.text(message.ReasoningBlock, reasoning) {
 		return false
 	}
 	content := jsonwire.Get(d, "content")
-	if !r.text(message.TextBlock, member(d, "content")) || !r.text(message.TextBlock, member(d, "refusal")) {
+	if !r.text(message.TextBlock, endpoint.Member(d, "content")) || !r.text(message.TextBlock, endpoint.Member(d, "refusal")) {
 		return false
 	}
 	for part := range jsonwire.Elements(content) { // some send parts
-		if !r.text(message.TextBlock, member(part, "text")) {
+		if !r.text(message.TextBlock, endpoint.Member(part, "text")) {
 			return false
 		}
 	}
@@ -215,47 +129,28 @@ func (r *reply) text(typ message.BlockType, s string) bool {
 	if s == "" {
 		return true
 	}
-	if r.open != nil && r.open.typ != typ && !r.closeText() {
+	if r.open != nil && r.open.Type != typ && !r.closeText() {
 		return false
 	}
 	if r.open == nil {
-		r.open = &textBlock{index: r.blocks, typ: typ}
-		r.blocks++
-		if !r.send(message.Chunk{Type: message.BlockStart, Index: r.open.index, BlockType: typ}) {
+		r.open = &endpoint.Block{Type: typ}
+		if !r.Start(r.open) {
 			return false
 		}
 	}
-	return r.textDelta(r.open.joiner.Add(s))
-}
-
-func (r *reply) textDelta(s string) bool {
-	if s == "" {
-		return true
-	}
-	r.open.text.WriteString(s)
-	typ := message.TextDelta
-	if r.open.typ == message.ReasoningBlock {
-		typ = message.ReasoningDelta
-	}
-	return r.send(message.Chunk{Type: typ, Index: r.open.index, Text: s})
+	return r.Add(r.open, s)
 }
 
 func (r *reply) closeText() bool {
-	if r.open == nil {
-		return true
-	}
-	if !r.textDelta(r.open.joiner.Rest()) {
-		return false
-	}
 	b := r.open
 	r.open = nil
-	return r.send(message.Chunk{Type: message.BlockEnd, Index: b.index, Block: &message.Block{Type: b.typ, Text: b.text.String()}})
+	return b == nil || r.End(b)
 }
 
 // toolCall takes one piece of a call.
 func (r *reply) toolCall(v []byte) bool {
 	function := jsonwire.Get(v, "function")
-	name := member(function, "name")
+	name := endpoint.Member(function, "name")
 	args := ""
 	if raw := jsonwire.Get(function, "arguments"); jsonwire.Kind(raw) == '{' {
 		args = string(jsonwire.Compact(raw)) // some send the object itself
@@ -263,12 +158,11 @@ func (r *reply) toolCall(v []byte) bool {
 		args, _ = jsonwire.Text(raw)
 	}
 	t := r.find(v, name)
-	if len(r.calls) > maxCalls {
-		r.stop(r.c.fail(CodeMalformed, fmt.Sprintf("asked for more than %d calls in one reply", maxCalls)))
-		return false
+	if len(r.calls) > endpoint.MaxCalls {
+		return r.Stop(r.Fail(llm.CodeMalformed, fmt.Sprintf("asked for more than %d calls in one reply", endpoint.MaxCalls)))
 	}
-	if t.name == "" {
-		t.name = name
+	if t.Name == "" {
+		t.Name = name
 	}
 	if !t.started {
 		if t.given == "" && args == "" {
@@ -280,13 +174,13 @@ func (r *reply) toolCall(v []byte) bool {
 	} else if args == "" {
 		return true
 	}
-	return r.callDelta(t, t.joiner.Add(args))
+	return r.Add(&t.Block, args)
 }
 
 // find returns the call that a piece belongs to. Servers number calls, repeat
 // their ids, or do neither; some number all of them 0.
 func (r *reply) find(v []byte, name string) *toolCall {
-	id := member(v, "id")
+	id := endpoint.Member(v, "id")
 	at, numbered := jsonwire.Int(jsonwire.Get(v, "index"))
 	var t *toolCall
 	for _, c := range r.calls {
@@ -303,7 +197,7 @@ func (r *reply) find(v []byte, name string) *toolCall {
 		t = nil // another call under a number that is in use
 	}
 	if t == nil {
-		t = &toolCall{at: -1}
+		t = &toolCall{Block: endpoint.Block{Type: message.ToolCallBlock}, at: -1}
 		if numbered {
 			t.at = at
 		}
@@ -321,23 +215,17 @@ func (r *reply) start(t *toolCall) bool {
 	if !r.closeText() {
 		return false
 	}
-	t.id = t.given
-	for n := slices.Index(r.calls, t) + 1; t.id == "" || r.taken(t); n++ {
-		t.id = fmt.Sprintf("call_%d_%d_%d", r.turn, r.step, n)
+	t.ID = t.given
+	for n := slices.Index(r.calls, t) + 1; t.ID == "" || r.taken(t); n++ {
+		t.ID = fmt.Sprintf("call_%d_%d_%d", r.turn, r.step, n)
 	}
-	t.started, t.block = true, r.blocks
-	r.blocks++
-	return r.send(message.Chunk{Type: message.BlockStart, Index: t.block, BlockType: message.ToolCallBlock})
+	t.started = true
+	return r.Start(&t.Block)
 }
 
 // taken reports whether an earlier call has the id of t.
 func (r *reply) taken(t *toolCall) bool {
-	return slices.ContainsFunc(r.calls, func(c *toolCall) bool { return c != t && c.started && c.id == t.id })
-}
-
-func (r *reply) callDelta(t *toolCall, args string) bool {
-	t.args.WriteString(args)
-	return r.send(message.Chunk{Type: message.ToolCallDelta, Index: t.block, ID: t.id, Name: t.name, Text: args})
+	return slices.ContainsFunc(r.calls, func(c *toolCall) bool { return c != t && c.started && c.ID == t.ID })
 }
 
 // end closes what is open and says how the reply ended.
@@ -348,24 +236,17 @@ func (r *reply) end() {
 	calls := 0
 	for _, t := range r.calls {
 		if !t.started {
-			if t.name == "" {
+			if t.Name == "" {
 				continue // nothing is known of it
 			}
-			if !r.start(t) || !r.callDelta(t, "") {
+			if !r.start(t) || !r.Add(&t.Block, "") {
 				return
 			}
 		}
-		if rest := t.joiner.Rest(); rest != "" && !r.callDelta(t, rest) {
-			return
-		}
 		calls++
-		b := message.ToolCall(t.id, t.name, t.args.String())
-		if !r.send(message.Chunk{Type: message.BlockEnd, Index: t.block, Block: &b}) {
+		if !r.End(&t.Block) {
 			return
 		}
-	}
-	if r.usage != nil && !r.send(message.Chunk{Type: message.UsageChunk, Usage: r.usage}) {
-		return
 	}
 	kind := message.Stop
 	if calls > 0 {
@@ -375,49 +256,48 @@ func (r *reply) end() {
 	case "length", "max_tokens":
 		kind = message.MaxTokens
 	case "content_filter":
-		r.stop(r.c.fail("CONTENT_FILTER", "the reply was stopped by a content filter"))
+		r.fails(r.Fail(llm.CodeContentFilter, "the reply was stopped by a content filter"))
 		return
 	case "error", "insufficient_system_resource":
-		r.stop(r.c.fail(message.CodeServer, "the server gave up in the middle of the reply ("+r.finish+")"))
+		r.fails(r.Fail(message.CodeServer, "the server gave up in the middle of the reply ("+r.finish+")"))
 		return
 	}
-	if kind == message.Stop && r.blocks == 0 {
-		r.stop(r.c.fail(message.CodeEmptyResponse, "answered with nothing"))
-		return
+	r.Finish(r.usage, kind, nil)
+}
+
+// fails ends a reply that the server gave up. What it cost is known all the
+// same.
+func (r *reply) fails(f *message.Failure) {
+	if r.usage == nil || r.Send(message.Chunk{Type: message.UsageChunk, Usage: r.usage}) {
+		r.Stop(f)
 	}
-	r.send(message.Chunk{Type: message.FinishChunk, Reason: &message.Finish{Kind: kind}})
 }
 
 // parseUsage sorts the server's counts into the four classes; nil when v is no
 // usage.
 func parseUsage(v []byte) *message.Usage {
-	count := func(obj []byte, name string) (int64, bool) {
-		n, ok := jsonwire.Int(jsonwire.Get(obj, name))
-		return n, ok && n >= 0
-	}
-	prompt, ok := count(v, "prompt_tokens")
-	if !ok {
+	prompt := endpoint.Count(v, "prompt_tokens")
+	if prompt < 0 {
 		return nil
 	}
-	u := &message.Usage{InputTokens: prompt}
-	u.OutputTokens, _ = count(v, "completion_tokens")
+	u := &message.Usage{InputTokens: prompt, OutputTokens: max(0, endpoint.Count(v, "completion_tokens"))}
 	details := jsonwire.Get(v, "prompt_tokens_details")
-	cached, ok := count(details, "cached_tokens")
-	if !ok {
-		cached, ok = count(v, "prompt_cache_hit_tokens")
+	cached := endpoint.Count(details, "cached_tokens")
+	if cached < 0 {
+		cached = endpoint.Count(v, "prompt_cache_hit_tokens")
 	}
-	if ok {
+	if cached >= 0 {
 		cached = min(cached, u.InputTokens)
 		u.InputTokens -= cached
 		u.CacheReadTokens = &cached
 	}
-	if written, ok := count(details, "cache_write_tokens"); ok {
+	if written := endpoint.Count(details, "cache_write_tokens"); written >= 0 {
 		written = min(written, u.InputTokens)
 		u.InputTokens -= written
 		u.CacheWriteTokens = &written
 	}
-	if reasoning, ok := count(jsonwire.Get(v, "completion_tokens_details"), "reasoning_tokens"); ok {
-		if total, ok := count(v, "total_tokens"); ok && reasoning > 0 && total == prompt+u.OutputTokens+reasoning {
+	if reasoning := endpoint.Count(jsonwire.Get(v, "completion_tokens_details"), "reasoning_tokens"); reasoning >= 0 {
+		if total := endpoint.Count(v, "total_tokens"); reasoning > 0 && total == prompt+u.OutputTokens+reasoning {
 			u.OutputTokens += reasoning // counted beside the completion, not in it
 		}
 		u.ReasoningTokens = &reasoning

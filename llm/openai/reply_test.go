@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/llm/internal/endpoint"
+	"github.com/outcrop-dev/outcrop/llm/llmtest"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -56,8 +58,13 @@ func serve(t *testing.T, o Options, answer http.HandlerFunc) *Provider {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			body, err := io.ReadAll(r.Body)
-			bad := refusal(body, o.Quirks.Reasoning == ReasoningContent)
+			bad := ""
+			if refusal := strict(o.Quirks).Check(body); refusal != nil {
+				bad = refusal.Error()
+			}
 			switch {
+			case int64(len(body)) != r.ContentLength:
+				bad = "content length"
 			case err != nil:
 				bad = err.Error()
 			case r.URL.Path != "/v1/chat/completions":
@@ -129,6 +136,8 @@ func TestReplies(t *testing.T) {
 			outcome{Blocks: []string{hello}, Finish: message.Stop, Usage: `{"inputTokens":6,"outputTokens":5,"cacheReadTokens":4,"reasoningTokens":2}`}},
 		{"CRLF, comments, event names and ids", "", ": hi\r\n\r\nevent: message\r\nid: 1\r\ndata:{\"choices\":[{\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\r\n\r\n: bye\r\n\r\ndata: [DONE]\r\n\r\n",
 			outcome{Blocks: []string{hello}, Finish: message.Stop}},
+		{"CR alone ends lines", "", strings.ReplaceAll(sse(`{"content":"Hel"}`, `{"content":"lo"}`, "finish stop", done), "\n", "\r"),
+			outcome{Blocks: []string{hello}, Finish: message.Stop}},
 		{"no blank lines between events", "", strings.ReplaceAll(sse(`{"content":"Hel"}`, `{"content":"lo"}`, "finish stop", done), "\n\n", "\n"),
 			outcome{Blocks: []string{hello}, Finish: message.Stop}},
 		{"an event over several lines", "", "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\"Hello\"},\ndata: \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
@@ -169,6 +178,22 @@ func TestReplies(t *testing.T) {
 			outcome{Blocks: []string{hello, "a f {}", "b g {}"}, Finish: message.ToolCalls, Usage: `{"inputTokens":1,"outputTokens":2}`}},
 		{"a stream that calls itself text", "text/plain", sse(`{"content":"Hello"}`, "finish stop", done), outcome{Blocks: []string{hello}, Finish: message.Stop}},
 
+		{"DeepSeek's counts of the cache", "", sse(`{"content":"Hello"}`, "finish stop", `!data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":6,"total_tokens":15,"completion_tokens_details":{"reasoning_tokens":2}}}`+"\n\n", done),
+			outcome{Blocks: []string{hello}, Finish: message.Stop, Usage: `{"inputTokens":6,"outputTokens":5,"cacheReadTokens":4,"reasoningTokens":2}`}},
+		{"what was written to a cache", "", sse(`{"content":"Hello"}`, "finish stop", `!data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":3}}}`+"\n\n", done),
+			outcome{Blocks: []string{hello}, Finish: message.Stop, Usage: `{"inputTokens":3,"outputTokens":5,"cacheReadTokens":4,"cacheWriteTokens":3}`}},
+		{"reasoning that is counted beside the completion", "", sse(`{"content":"Hello"}`, "finish stop", `!data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":22,"completion_tokens_details":{"reasoning_tokens":7}}}`+"\n\n", done),
+			outcome{Blocks: []string{hello}, Finish: message.Stop, Usage: `{"inputTokens":10,"outputTokens":12,"reasoningTokens":7}`}},
+		{"counts that make no sense", "", sse(`{"content":"Hello"}`, "finish stop", `!data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":-5,"prompt_tokens_details":{"cached_tokens":99},"completion_tokens_details":null}}`+"\n\n", done),
+			outcome{Blocks: []string{hello}, Finish: message.Stop, Usage: `{"inputTokens":0,"outputTokens":0,"cacheReadTokens":10}`}},
+		{"counts that are no numbers", "", sse(`{"content":"Hello"}`, "finish stop", `!data: {"choices":[],"usage":{"prompt_tokens":NaN}}`+"\n\n", done),
+			outcome{Blocks: []string{hello}, Failure: "MALFORMED_RESPONSE: deepseek: sent an event that is not a JSON object"}},
+		{"a huge index", "", sse(piece(`"index":9007199254740991,`, `"id":"a","function":{"name":"f","arguments":"{}"}`), "finish tool_calls", done),
+			outcome{Blocks: []string{"a f {}"}, Finish: message.ToolCalls}},
+		{"deep nesting", "", sse(`{"content":"Hello"}`, `{"x":`+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)+`}`), outcome{Blocks: []string{"text Hello"}, Failure: "MALFORMED_RESPONSE: deepseek: sent an event that is not a JSON object"}},
+		{"a content filter says what it cost", "", sse(`{"content":"Hel"}`, "finish content_filter", `!data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}`+"\n\n", done),
+			outcome{Blocks: []string{"text Hel"}, Usage: `{"inputTokens":3,"outputTokens":1}`, Failure: "CONTENT_FILTER: deepseek: the reply was stopped by a content filter"}},
+
 		{"a stream that breaks off", "", sse(`{"content":"Hel"}`), outcome{Blocks: []string{"text Hel"}, Failure: "TRANSPORT: deepseek: the stream ended before the reply was complete"}},
 		{"a stream that breaks off inside an event", "", sse(`{"content":"Hel"}`) + `data: {"choi`, outcome{Blocks: []string{"text Hel"}, Failure: "TRANSPORT: deepseek: the stream ended before the reply was complete"}},
 		{"an empty stream", "", "", outcome{Failure: "TRANSPORT: deepseek: the stream ended before the reply was complete"}},
@@ -183,7 +208,7 @@ func TestReplies(t *testing.T) {
 		{"an event that is not JSON", "", "data: hello\n\n" + sse(done), outcome{Failure: "MALFORMED_RESPONSE: deepseek: sent an event that is not a JSON object"}},
 		{"JSON that is no reply", "application/json", `{"ok":true}`, outcome{Failure: "MALFORMED_RESPONSE: deepseek: answered with JSON that is no reply: does base_url end in /v1?"}},
 		{"HTML that calls itself a stream", "text/event-stream", "<!doctype html>\n<p>hi", outcome{Failure: "MALFORMED_RESPONSE: deepseek: answered with something that is no event stream: does base_url end in /v1?"}},
-		{"a line without end", "", "data: " + strings.Repeat("x", maxEvent), outcome{Failure: "MALFORMED_RESPONSE: deepseek: sent an event over 16 MiB"}},
+		{"a line without end", "", "data: " + strings.Repeat("x", endpoint.MaxEvent), outcome{Failure: "MALFORMED_RESPONSE: deepseek: sent an event over 16 MiB"}},
 		{"an event without end", "", strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 17), outcome{Failure: "MALFORMED_RESPONSE: deepseek: sent an event over 16 MiB"}},
 	}
 	for _, tt := range tests {
@@ -198,6 +223,50 @@ func TestReplies(t *testing.T) {
 			}
 			checkOrder(t, chunks, got.Finish != "")
 		})
+	}
+}
+
+// The strict server's faults, each as the failure or the reply that it should
+// become.
+func TestEveryFaultOfAServer(t *testing.T) {
+	codes := map[llmtest.Fault]string{
+		llmtest.Unauthorized: "AUTH", llmtest.Forbidden: "AUTH", llmtest.NoModel: "MODEL_NOT_FOUND", llmtest.RequestTimeout: "TIMEOUT",
+		llmtest.TooLarge: "CONTEXT_WINDOW_EXCEEDED", llmtest.RateLimited: "RATE_LIMIT", llmtest.RateLimitedAfter: "RATE_LIMIT",
+		llmtest.ServerError: "SERVER", llmtest.Unavailable: "SERVER", llmtest.HTML: "MALFORMED_RESPONSE", llmtest.Truncated: "TRANSPORT",
+		llmtest.Silence: "TRANSPORT",
+	}
+	for _, profile := range []llmtest.Profile{llmtest.OpenAI, llmtest.DeepSeek} {
+		for _, fault := range llmtest.Faults() {
+			t.Run(string(profile)+" "+string(fault), func(t *testing.T) {
+				s := httptest.NewServer(llmtest.New(llmtest.Options{
+					Rules: llmtest.Rules{Profile: profile},
+					Key:   key,
+					Replies: func(int, []byte) llmtest.Reply {
+						return llmtest.Reply{Text: "Hello", Calls: []llmtest.Call{{ID: "a", Name: "read", Arguments: `{"path":"ä"}`}, {ID: "b", Name: "now", Arguments: `{}`}}, Fault: fault}
+					},
+					Silence: func(context.Context) { panic(http.ErrAbortHandler) },
+				}))
+				defer s.Close()
+				got, chunks, failure := run(t.Context(), newProvider(t, Options{BaseURL: s.URL + "/v1", Key: key}), ask(user(message.Text("hi"))))
+				checkOrder(t, chunks, got.Finish != "")
+				if fault.Complete() {
+					want := []string{"text Hello", `a read {"path":"ä"}`, "b now {}"}
+					if fault == llmtest.NoCallID {
+						want[1], want[2] = `call_2_3_1 read {"path":"ä"}`, "call_2_3_2 now {}"
+					}
+					if d := cmp.Diff(want, got.Blocks); d != "" || got.Finish != message.ToolCalls {
+						t.Errorf("%s\n%+v", d, got)
+					}
+					return
+				}
+				if failure == nil || failure.Code != codes[fault] || codes[fault] == "" {
+					t.Fatalf("failure %+v, want %s", failure, codes[fault])
+				}
+				if (failure.RetryAfterMs > 0) != (fault == llmtest.RateLimitedAfter) {
+					t.Errorf("a wait of %d ms", failure.RetryAfterMs)
+				}
+			})
+		}
 	}
 }
 
@@ -295,23 +364,46 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+// pump reads events from a function, most of them, and then a good end.
+type pump struct {
+	event func(i int) string
+	most  int
+	i     int
+	rest  string
+}
+
+func (p *pump) Read(b []byte) (int, error) {
+	if p.rest == "" {
+		switch {
+		case p.i < p.most:
+			p.rest = "data: " + p.event(p.i) + "\n\n"
+		case p.i == p.most:
+			p.rest = sse("finish stop", done)
+		default:
+			return 0, io.EOF
+		}
+		p.i++
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
 // A server that never ends may not fill memory and log.
 func TestAReplyWithoutEndIsEnded(t *testing.T) {
-	defer func(n int) { maxReply = n }(maxReply)
-	maxReply = 2 << 20
-	mega := strings.Repeat("x", 1<<20)
-	for _, c := range []struct {
+	some := strings.Repeat("x", 64<<10)
+	for _, tt := range []struct {
 		name  string
 		event func(i int) string
 		want  string
-		most  int // events that are read
+		most  int // events
 	}{
-		{"text", func(int) string { return `{"choices":[{"delta":{"content":"` + mega + `"}}]}` }, "sent a reply over 2 MiB", 4},
-		{"reasoning", func(int) string { return `{"choices":[{"delta":{"reasoning_content":"` + mega + `"}}]}` }, "sent a reply over 2 MiB", 4},
+		{"text", func(int) string { return `{"choices":[{"delta":{"content":"` + some + `"}}]}` }, "sent a reply over 1 MiB", 20},
+		{"reasoning", func(int) string { return `{"choices":[{"delta":{"reasoning_content":"` + some + `"}}]}` }, "sent a reply over 1 MiB", 20},
 		{"arguments", func(int) string {
-			return `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"` + mega + `"}}]}}]}`
-		}, "sent a reply over 2 MiB", 4},
-		{"small pieces", func(int) string { return `{"choices":[{"delta":{"content":"x"}}]}` }, "sent a reply over 2 MiB", 40_000},
+			return `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"` + some + `"}}]}}]}`
+		}, "sent a reply over 1 MiB", 20},
+		{"small pieces", func(int) string { return `{"choices":[{"delta":{"content":"x"}}]}` }, "sent a reply over 1 MiB", 20_000},
 		{"calls", func(i int) string {
 			return fmt.Sprintf(`{"choices":[{"delta":{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"f","arguments":"{}"}}]}}]}`, i, i)
 		}, "asked for more than 1000 calls in one reply", 1100},
@@ -319,23 +411,20 @@ func TestAReplyWithoutEndIsEnded(t *testing.T) {
 			return fmt.Sprintf(`{"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"name":"f"}}]}}]}`, i)
 		}, "asked for more than 1000 calls in one reply", 1100},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				for i := range c.most {
-					if _, err := io.WriteString(w, "data: "+c.event(i)+"\n\n"); err != nil {
-						return
-					}
-				}
-				io.WriteString(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n")
-			})
+		t.Run(tt.name, func(t *testing.T) {
+			p := newProvider(t, Options{})
+			c := p.at.Call(t.Context(), "m")
+			defer c.End()
 			var failure *message.Failure
-			for _, err := range p.Stream(t.Context(), ask(user(message.Text("hi")))) {
+			r := &reply{Reply: c.Reply(func(_ message.Chunk, err error) bool {
 				if err != nil {
 					failure = err.(*message.Failure)
 				}
-			}
-			if failure == nil || failure.Code != CodeMalformed || !strings.HasSuffix(failure.Message, c.want) {
+				return true
+			})}
+			r.Most = 1 << 20
+			r.Stream(&pump{event: tt.event, most: tt.most}, r)
+			if failure == nil || failure.Code != llm.CodeMalformed || !strings.HasSuffix(failure.Message, tt.want) {
 				t.Errorf("got %v", failure)
 			}
 		})
