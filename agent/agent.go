@@ -13,7 +13,10 @@
 //
 // The session's own vetoes and observers run on the owner and must not call
 // the agent. Who wants to call it from an observer uses [Agent.Observe], whose
-// functions run on goroutines of their own.
+// functions run on goroutines of their own. Hooks ([Hooks]), tools, the provider
+// and the approver run on goroutines of their own too, and may call it: what
+// they send, steer, inject or cancel is done when the call returns, or the call
+// returns an error. An idle agent has one goroutine, which sleeps.
 //
 // # Order of events
 //
@@ -35,8 +38,28 @@
 //	turn/end
 //
 // The first group is one batch in the store, so input cannot be claimed and
-// then lost. When the group is refused (a veto), the turn is opened all the
-// same, the input is claimed and the turn ends as blocked.
+// then lost. When a veto refuses the input in it, the turn is opened all the
+// same, the input is claimed and the turn ends as blocked. When it refuses
+// something else of the group, the turn ends as an error and the input stays
+// pending; when it refuses the turn itself there is no turn.
+//
+// With contributors or pre-step hooks the turn is opened before they are asked,
+// and the group begins with the claim. Input that they leave out is removed
+// from the inbox, not claimed. A turn that is cancelled before its first step
+// is recorded all the same, with its end.
+//
+// # Requests
+//
+// A request is built from the log alone, when all that hooks decide about it is
+// decided; what it is built from is told by outcrop/request. Its reply may have
+// what the window leaves, less a margin of 1,024 tokens or a fiftieth of the
+// window. A request that leaves nothing is refused here, before it is announced,
+// with the code that a provider uses for it; it is no attempt. Sizes are what
+// the provider counted last and the estimate of what came since.
+//
+// How a turn ends is one thing, whether it goes on another: a reply that was cut
+// off makes the turn end as max-tokens, and the model still sees the results of
+// what it asked for in other steps.
 //
 // # What is durable when
 //
@@ -66,7 +89,6 @@ import (
 	"sync"
 
 	"github.com/outcrop-dev/outcrop"
-	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/tool"
@@ -94,14 +116,17 @@ type Live interface {
 
 // Options of an agent. Live, Provider and Config.Model are needed.
 type Options struct {
-	Live     Live
+	Live Live
+
+	// The model that the agent begins with, see Model and SetModel.
 	Provider llm.Provider
-	// Config chooses and tunes the model; an empty Provider is filled in.
-	Config llm.Config
-	// Window is the model's context window in tokens, 0 when unknown.
-	Window int64
-	// Price is what the model costs, nil when unknown.
-	Price *llm.Price
+	Config   llm.Config
+	Window   int64
+	Price    *llm.Price
+	Images   bool
+	// Objects has the bytes of attachments; nil: none are here.
+	Objects llm.Objects
+
 	// System is the system prompt.
 	System string
 	// Tools are offered to the model; nil: none.
@@ -111,9 +136,6 @@ type Options struct {
 	// of its own.
 	Contexts func(ctx context.Context) []workspace.Context
 
-	// Images says that the model takes images; Objects has their bytes.
-	Images  bool
-	Objects llm.Objects
 	// Hooks take part in the loop.
 	Hooks Hooks
 
@@ -143,8 +165,6 @@ type Agent struct {
 	s    *outcrop.Session
 	log  *slog.Logger
 
-	header []byte // request header as this agent would log it
-
 	mails chan func()
 	ended chan struct{} // closed when the owner is gone
 	life  context.Context
@@ -152,24 +172,33 @@ type Agent struct {
 	watch *watchers
 
 	// Owned by the owner.
+	model      Model
+	tools      *offering
 	inbox      inbox
 	lastTurn   int
 	policy     string // what the log says, approval/policy
 	headerDone bool   // this agent has logged a request header
+	headerIs   []byte // the one in force, when nothing else logged one since
 	cutText    string // visible text of the attempt that a crash cut
-	spent      int64  // micro-dollars
-	turn       *turn  // nil when idle
-	wake       bool   // waking input that no turn has taken
+	resumed    Resumed
+	spent      int64 // micro-dollars
+	turn       *turn // nil when idle
+	wake       bool  // waking input that no turn has taken
 	closing    bool
 	waiters    []chan struct{}
-	last       Outcome
+	headers    headers
 	parsed     parsedMessages
+	told       toldContexts
 	builder    llm.Builder // the session only grows: both look at what is new
 	checker    llm.Checker
+	cache      *llm.Cache
+	counted    counted
 	remembered map[string]bool // calls approved for this session
+	operation  *operation      // the one that runs, nil when none does
 
 	mu     sync.Mutex
 	status Status
+	last   Outcome
 }
 
 // New starts an agent on a session. It reads the log once: pending input is
@@ -177,20 +206,18 @@ type Agent struct {
 // between) is put back at the front of the inbox by one insert each. Nothing
 // runs until Send, Steer or Wake.
 func New(o Options) (*Agent, error) {
-	if o.Live == nil || o.Provider == nil {
-		return nil, errors.New("agent: Live and Provider are needed")
+	if o.Live == nil {
+		return nil, errors.New("agent: a live session is needed")
 	}
-	if o.Config.Provider == "" {
-		o.Config.Provider = o.Provider.Name()
-	}
-	if o.Config.Provider == "" || o.Config.Model == "" {
-		return nil, errors.New("agent: provider and model must have names")
+	model := Model{Provider: o.Provider, Config: cloneConfig(o.Config), Window: o.Window, Price: o.Price, Images: o.Images}
+	if err := model.check(); err != nil {
+		return nil, err
 	}
 	if o.Policy == "" {
 		o.Policy = AskAll
 	}
-	if !o.Policy.valid() {
-		return nil, fmt.Errorf("agent: approval policy %q: it is one of ask, edits, all, none", o.Policy)
+	if err := o.Policy.check(); err != nil {
+		return nil, err
 	}
 	if o.Clock == nil {
 		o.Clock = systemClock{}
@@ -206,19 +233,24 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{
 		o: o, live: o.Live, s: s, log: o.Logger.With("session", s.ID()),
-		header:     llm.HeaderJSON(o.Config, o.System, o.Tools.Offered()),
+		model: model, tools: offer(o.Tools), cache: new(llm.Cache),
 		mails:      make(chan func()),
 		ended:      make(chan struct{}),
 		remembered: map[string]bool{},
 	}
-	if err := jsonwire.Strict(a.header); err != nil {
-		return nil, fmt.Errorf("agent: request header: %w", err)
+	if _, err := a.headers.of(model.Config, o.System, a.tools); err != nil {
+		return nil, err
 	}
 	if err := a.resume(); err != nil {
 		return nil, err
 	}
+	a.status = Status{Phase: Idle, Turn: a.lastTurn, Window: model.Window, Pending: a.inbox.len()}
 	a.life, a.kill = context.WithCancel(context.Background())
-	a.watch = newWatchers(s)
+	a.watch = newWatchers(s, func(ev outcrop.Event) {
+		if ev.Type == outcrop.TypeRequestHeader {
+			a.headerIs = nil
+		}
+	})
 	go a.own()
 	return a, nil
 }
@@ -228,11 +260,11 @@ func (a *Agent) own() {
 	defer close(a.ended)
 	defer a.watch.close()
 	for {
-		if a.wake && !a.closing {
+		if a.wake && !a.closing && a.operation == nil {
 			a.drive()
 		}
 		a.idle()
-		if a.closing {
+		if a.closing && a.operation == nil {
 			return
 		}
 		(<-a.mails)()
@@ -256,10 +288,14 @@ func (a *Agent) drive() {
 
 // idle tells everybody who waits, unless there is more to do.
 func (a *Agent) idle() {
+	if a.operation != nil {
+		a.enterPhase(place{phase: Operating, turn: a.lastTurn})
+		return
+	}
 	if a.wake && !a.closing {
 		return
 	}
-	a.setStatus(Status{Phase: Idle, Turn: a.lastTurn})
+	a.enterPhase(place{phase: Idle, turn: a.lastTurn})
 	for _, w := range a.waiters {
 		close(w)
 	}

@@ -27,8 +27,12 @@ const (
 	policyNever = "never"
 )
 
-func (p Policy) valid() bool {
-	return p == AskAll || p == AskExec || p == AllowAll || p == AllowRead
+func (p Policy) check() error {
+	switch p {
+	case AskAll, AskExec, AllowAll, AllowRead:
+		return nil
+	}
+	return fmt.Errorf("agent: approval policy %q: it is one of ask, edits, all, none", string(p))
 }
 
 func (p Policy) logged() string {
@@ -127,7 +131,7 @@ func (r *round) approve(c *pendingCall, tl tool.Tool, call tool.Call) (out *tool
 	if _, err := a.s.Append(outcrop.ApprovalAsked{ID: id, ToolName: call.Name, CallID: call.ID}); err != nil {
 		return nil, false, err
 	}
-	a.setStatus(Status{Phase: Asking, Turn: r.t.n, Step: r.t.step, Tool: call.Name})
+	a.enterPhase(place{phase: Asking, turn: r.t.n, step: r.t.step, tool: call.Name})
 	q := Question{ID: id, CallID: call.ID, Tool: call.Name, Class: tl.Class(), Arguments: c.block.Arguments, Preview: pre}
 	answer, ok := awaitIn(r, a.ask(r.t.ctx, q))
 	if !ok {
@@ -204,7 +208,7 @@ func (r *round) preview(tl tool.Tool, call tool.Call) (tool.Preview, bool, error
 	}
 	got := make(chan result, 1)
 	go func() {
-		p, err := r.t.a.o.Tools.Preview(r.ctx, tl, call)
+		p, err := r.tools.Preview(r.ctx, tl, call)
 		got <- result{p, err}
 	}()
 	v, ok := awaitIn(r, got)

@@ -84,9 +84,10 @@ func TestMaxTokensEndsTheTurnAndDropsCutCalls(t *testing.T) {
 	})
 }
 
-// A max-tokens step that is followed by more steps leaves nothing behind: the
-// model sees the results that came later.
-func TestMaxTokensIsForgottenWhenALaterStepGoesOn(t *testing.T) {
+// How a turn ends and whether it goes on are two things: a reply that was cut
+// off makes the turn end as max-tokens, and still the model sees the results of
+// tools that it asked for later.
+func TestMaxTokensSticksAndSilencesNoResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := newLive(t, ownHeader(), outcrop.Options{})
 		var a *agent.Agent
@@ -104,7 +105,7 @@ func TestMaxTokensIsForgottenWhenALaterStepGoesOn(t *testing.T) {
 			}
 			model.Stream(ctx, req)(yield)
 		}), withTools(t, &fakeTool{name: "look", class: tool.Read}))
-		if out := ask(t, a, "Go."); out.Reason.Kind != outcrop.Completed || n != 3 {
+		if out := ask(t, a, "Go."); out.Reason.Kind != outcrop.MaxTokens || n != 3 {
 			t.Errorf("%d calls, outcome %+v", n, out)
 		}
 		check(t, live.s.Log())

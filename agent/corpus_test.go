@@ -46,7 +46,7 @@ func TestRealLogsGoOn(t *testing.T) {
 			}
 			ran++
 			synctest.Test(t, func(t *testing.T) {
-				live := &memoryLive{s: s}
+				live := &memoryLive{s: s, foreign: true}
 				n := s.Len()
 				a := start(t, live, scripted(t, `{"script":1,"window":0,"end":"last"}`, `{"text":"Going on."}`))
 				if out := ask(t, a, "Go on."); out.Reason.Kind != outcrop.Completed || out.Err != nil {

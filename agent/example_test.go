@@ -9,6 +9,7 @@ import (
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/llm/script"
 	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/workspace"
 )
 
 // A whole turn with a scripted model, on a session in memory. With a store it
@@ -62,4 +63,59 @@ func Example() {
 	// completed
 	// user: Hello, I am Ada.
 	// assistant: Hello, Ada.
+}
+
+// greeting is a hook that tells the model something before each step.
+type greeting struct{}
+
+func (greeting) Contribute(_ context.Context, st agent.Stage) ([]workspace.Context, error) {
+	return []workspace.Context{{Name: "greeting", Text: "Greet in Welsh."}}, nil
+}
+
+// A contributor adds what the model should know; it is appended when it is new
+// or has changed, and after an edit that took it away.
+func ExampleHooks() {
+	played, err := script.Parse("hello.jsonl", []byte(`{"script":1,"model":"hello","end":"last"}
+{"text":"Helo, Ada."}`))
+	if err != nil {
+		panic(err)
+	}
+	s, err := outcrop.New(outcrop.NewHeader("s1", 1000, "/srv/demo"), outcrop.Options{})
+	if err != nil {
+		panic(err)
+	}
+	a, err := agent.New(agent.Options{
+		Live:     &memoryLive{s: s},
+		Provider: &script.Model{Script: played},
+		Config:   llm.Config{Model: "hello"},
+		Hooks:    agent.Hooks{Contributors: []agent.Contributor{greeting{}}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	for _, text := range []string{"Hello, I am Ada.", "Again, please."} {
+		if _, err := a.Send(ctx, message.Message{Content: []message.Block{message.Text(text)}}); err != nil {
+			panic(err)
+		}
+		if _, err := a.Wait(ctx); err != nil {
+			panic(err)
+		}
+	}
+	for _, m := range s.Messages() {
+		parsed, err := message.Parse(m.Raw)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("%s: %s\n", m.Role, message.PlainText(parsed.Content))
+	}
+	if err := a.Close(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// user: Hello, I am Ada.
+	// user: Greet in Welsh.
+	// assistant: Helo, Ada.
+	// user: Again, please.
+	// assistant: Helo, Ada.
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/agent"
@@ -31,13 +32,18 @@ type memoryLive struct {
 
 	mu      sync.Mutex
 	durable int
-	fail    func(durable int) error // asked at each flush, nil: all is well
-	hang    bool                    // flushes wait until their context ends
+	fail    func(durable int) error   // asked at each flush, nil: all is well
+	hang    bool                      // flushes wait until their context ends
+	foreign bool                      // others wrote the log, by rules of their own
+	during  func(ctx context.Context) // runs inside each flush, and may call the agent
 }
 
 func (l *memoryLive) Session() *outcrop.Session { return l.s }
 
 func (l *memoryLive) Flush(ctx context.Context) error {
+	if l.during != nil {
+		l.during(ctx)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -127,8 +133,43 @@ func start(t testing.TB, live *memoryLive, p llm.Provider, change ...func(*agent
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(t, a) })
+	t.Cleanup(func() {
+		stop(t, a)
+		checkLive(t, live)
+	})
 	return a
+}
+
+// checkLive is check for a session at rest: its surface is the one that a
+// detached fold of its log gives, message for message, and unless it failed
+// nothing is open.
+func checkLive(t testing.TB, live *memoryLive) {
+	t.Helper()
+	log := live.s.Log()
+	if err := checked(log); err != nil && !live.foreign {
+		t.Errorf("%v\n%s", err, text(log))
+	}
+	if err := sameAsFold(live.s); err != nil {
+		t.Error(err)
+	}
+	if turn, step, open := outcrop.OpenTurn(log); open && live.s.Err() == nil {
+		t.Errorf("turn %d step %d is open when the agent has ended\n%s", turn, step, text(log))
+	}
+}
+
+func sameAsFold(s *outcrop.Session) error {
+	log := s.Log()
+	fold, err := outcrop.FoldSurface(log.Records(0))
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(fold.Nodes, s.Surface().Nodes()); diff != "" && len(fold.Nodes) > 0 {
+		return fmt.Errorf("the live surface is not that of the log (-log +live): %s", diff)
+	}
+	if diff := cmp.Diff(outcrop.DeriveMessages(log, fold.Nodes), s.Messages(), cmpopts.EquateEmpty()); diff != "" {
+		return fmt.Errorf("the live messages are not those of the log (-log +live): %s", diff)
+	}
+	return nil
 }
 
 func stop(t testing.TB, a *agent.Agent) {
@@ -211,15 +252,15 @@ func checked(log outcrop.Log) error {
 	if err != nil {
 		return err
 	}
-	var msgs []message.Message
+	var nodes []llm.Node
 	for _, m := range outcrop.DeriveMessages(log, fold.Nodes) {
 		parsed, err := message.Parse(m.Raw)
 		if err != nil {
 			return err
 		}
-		msgs = append(msgs, parsed)
+		nodes = append(nodes, llm.Node{Seq: int64(m.Seq), Message: parsed})
 	}
-	err = llm.Check(llm.Request{Config: llm.Config{Provider: "p", Model: "m"}, Messages: llm.Build(msgs)})
+	err = llm.Check(llm.Request{Config: llm.Config{Provider: "p", Model: "m"}, Messages: llm.Build(nodes)})
 	if err != nil {
 		return err
 	}

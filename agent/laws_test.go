@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/outcrop-dev/outcrop"
@@ -22,147 +22,6 @@ import (
 	"github.com/outcrop-dev/outcrop/workspace"
 )
 
-// world is a provider, tools, a person and a disk that do whatever was drawn.
-type world struct {
-	a       *agent.Agent
-	replies []drawnReply
-	mu      sync.Mutex // a provider that was cancelled may still run beside the next call
-	next    int
-	release chan struct{} // ends the tools that do not listen
-}
-
-type drawnReply struct {
-	Chunks   []message.Chunk
-	End      string // "", "panic", "hang", or a failure code
-	CancelAt int    // cancel the turn before this chunk, -1 never
-}
-
-func drawChunks(t *rapid.T) []message.Chunk {
-	var out []message.Chunk
-	n := rapid.IntRange(0, 6).Draw(t, "blocks")
-	for i := range n {
-		switch rapid.IntRange(0, 3).Draw(t, "kind") {
-		case 0:
-			text := rapid.SampledFrom([]string{"Hello.", " ", "", "a\x00b", "\xed\xa0\xbd"}).Draw(t, "text")
-			out = append(out, message.Chunk{Type: message.TextDelta, Index: i, Text: text})
-		case 1:
-			out = append(out, message.Chunk{Type: message.ReasoningDelta, Index: i, Text: "Hm."})
-		default:
-			id := rapid.SampledFrom([]string{"", "a", "b", "call_1_1_2"}).Draw(t, "id")
-			name := rapid.SampledFrom([]string{"look", "look", "edit", "boom", "hang", "deaf", "slow", "nope", ""}).Draw(t, "name")
-			args := rapid.SampledFrom([]string{`{}`, `{"x":"1"}`, `{"x":"cut`, `[]`, ``, `{"x":1}`, `{"x":"a","x":"b"}`}).Draw(t, "args")
-			out = append(out, message.Chunk{Type: message.ToolCallDelta, Index: i, ID: id, Name: name, Text: args})
-			if rapid.Bool().Draw(t, "end") {
-				b := message.ToolCall(id, name, args)
-				out = append(out, message.Chunk{Type: message.BlockEnd, Index: i, Block: &b})
-			}
-		}
-	}
-	switch rapid.IntRange(0, 9).Draw(t, "tail") {
-	case 0:
-		out = append(out, message.Chunk{Type: message.BlockEnd, Index: 99})
-	case 1:
-		out = append(out, message.Chunk{Type: "x"})
-	case 2:
-		out = append(out, message.Chunk{Type: message.BlockEnd, Index: 98, Block: &message.Block{Type: "x", Raw: json.RawMessage("{")}})
-	case 3, 4:
-		kind := rapid.SampledFrom([]message.FinishKind{message.MaxTokens, message.Errored, message.Aborted, "odd"}).Draw(t, "finish")
-		out = append(out, message.Chunk{Type: message.FinishChunk, Reason: &message.Finish{Kind: kind}})
-	default:
-		out = append(out, message.Chunk{Type: message.UsageChunk, Usage: &message.Usage{InputTokens: 1}},
-			message.Chunk{Type: message.FinishChunk, Reason: &message.Finish{Kind: message.Stop}})
-	}
-	return out
-}
-
-func drawReply(t *rapid.T) drawnReply {
-	r := drawnReply{Chunks: drawChunks(t), CancelAt: -1}
-	r.End = rapid.SampledFrom([]string{"", "", "", "", "panic", "hang", "SERVER", "AUTH", "plain"}).Draw(t, "end")
-	if rapid.IntRange(0, 5).Draw(t, "cancels") == 0 {
-		r.CancelAt = rapid.IntRange(0, len(r.Chunks)).Draw(t, "at")
-	}
-	return r
-}
-
-func (w *world) stream(ctx context.Context, _ llm.Request, yield func(message.Chunk, error) bool) {
-	w.mu.Lock()
-	i := w.next
-	w.next++
-	w.mu.Unlock()
-	if i >= len(w.replies) {
-		yield(message.Chunk{Type: message.FinishChunk, Reason: &message.Finish{Kind: message.Stop}}, nil)
-		return
-	}
-	r := w.replies[i]
-	for i, c := range r.Chunks {
-		if i == r.CancelAt {
-			w.cancel()
-		}
-		if !yield(c, nil) {
-			return
-		}
-	}
-	if r.CancelAt == len(r.Chunks) {
-		w.cancel()
-	}
-	switch r.End {
-	case "":
-	case "panic":
-		panic("drawn")
-	case "hang":
-		<-ctx.Done()
-		yield(message.Chunk{}, &message.Failure{Code: message.CodeAborted, Message: "cancelled"})
-	case "plain":
-		yield(message.Chunk{}, errors.New("drawn"))
-	default:
-		yield(message.Chunk{}, &message.Failure{Code: r.End, Message: "drawn"})
-	}
-}
-
-func (w *world) cancel() {
-	// It comes from inside a turn, so it cannot be closed already.
-	_, _ = w.a.Cancel(context.Background(), agent.Cause{Kind: agent.ByUser}, agent.KeepInbox)
-}
-
-func (w *world) tools() []tool.Tool {
-	run := func(name string) func(context.Context, tool.Call) (tool.Result, error) {
-		return func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-			switch name {
-			case "boom":
-				panic("drawn")
-			case "hang":
-				<-ctx.Done()
-				return tool.Result{}, ctx.Err()
-			case "deaf":
-				<-w.release
-			case "slow":
-				timer := time.NewTimer(time.Minute)
-				defer timer.Stop()
-				select {
-				case <-timer.C:
-				case <-ctx.Done():
-				}
-			}
-			return tool.Text("ok"), nil
-		}
-	}
-	var out []tool.Tool
-	for _, name := range []string{"look", "edit", "boom", "hang", "deaf", "slow"} {
-		class := tool.Read
-		if name == "edit" {
-			class = tool.Edit
-		}
-		out = append(out, &fakeTool{name: name, class: class, parallel: name != "edit", run: run(name)})
-	}
-	return out
-}
-
-type approverFunc func(ctx context.Context, q agent.Question) (agent.Answer, error)
-
-func (f approverFunc) Approve(ctx context.Context, q agent.Question) (agent.Answer, error) {
-	return f(ctx, q)
-}
-
 // drawnRun is a whole run, drawn before it is played.
 type drawnRun struct {
 	Replies    []drawnReply
@@ -173,6 +32,9 @@ type drawnRun struct {
 	Steps      int
 	Policy     agent.Policy
 	Actions    []int
+	Hooks      []int // what hooks do, one after the other
+	Kinds      int   // which kinds of hooks there are, a bit each
+	Window     int64
 }
 
 func drawRun(t *rapid.T) drawnRun {
@@ -184,11 +46,14 @@ func drawRun(t *rapid.T) drawnRun {
 		Answers:    rapid.SliceOfN(rapid.IntRange(0, 5), 1, 5).Draw(t, "answers"),
 		Steps:      rapid.IntRange(0, 5).Draw(t, "steps"),
 		Policy:     rapid.SampledFrom([]agent.Policy{"", agent.AskExec, agent.AllowAll, agent.AllowRead}).Draw(t, "policy"),
-		Actions:    rapid.SliceOfN(rapid.IntRange(0, 6), 1, 8).Draw(t, "actions"),
+		Actions:    rapid.SliceOfN(rapid.IntRange(0, 10), 1, 10).Draw(t, "actions"),
+		Hooks:      rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), 1, 12).Draw(t, "hooks"),
+		Kinds:      rapid.SampledFrom([]int{0, 0, 1, 2, 3, 4, 8, 16, 32, 64, 127}).Draw(t, "kinds of hooks"),
+		Window:     rapid.SampledFrom([]int64{0, 0, 1 << 20, 1100}).Draw(t, "window"),
 	}
 }
 
-// Whatever provider, tools, person, vetoes and disk do, the log is one that
+// Whatever provider, tools, hooks, person, vetoes and disk do, the log is one that
 // every check accepts, each call has one result, and the turn is closed.
 func TestAnyRunLeavesAGoodLog(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -234,7 +99,8 @@ func (d drawnRun) play() error {
 	var askedMu sync.Mutex
 	w.a, err = agent.New(agent.Options{
 		Live: live, Provider: streamFunc(w.stream), Config: llm.Config{Model: "m1"}, Tools: reg,
-		Limits: agent.Limits{Steps: d.Steps}, Policy: d.Policy,
+		Limits: agent.Limits{Steps: d.Steps}, Policy: d.Policy, Window: d.Window,
+		Hooks: (&drawnHooks{w: w, does: d.Hooks}).hooks(d.Kinds),
 		Contexts: func(context.Context) []workspace.Context {
 			return []workspace.Context{{Name: "runtime", Text: "Somewhere."}}
 		},
@@ -278,6 +144,17 @@ func (d drawnRun) play() error {
 			synctest.Wait()
 		case 6:
 			_, err = w.a.Cancel(ctx, agent.Cause{Kind: agent.ByHook, Reason: "why not"}, agent.KeepInbox)
+		case 7:
+			_, err = w.a.Inject(ctx, said(text))
+		case 8:
+			var step, turn []message.Message
+			if step, turn, err = w.a.Pending(ctx); err == nil && len(step)+len(turn) > 0 {
+				_, _, err = w.a.Remove(ctx, append(step, turn...)[0].ID)
+			}
+		case 9:
+			err = w.a.SetModel(ctx, agent.Model{Provider: streamFunc(w.stream), Config: llm.Config{Model: "m2"}, Window: d.Window})
+		case 10:
+			err = w.a.SetPolicy(ctx, agent.AllowAll)
 		}
 		if err != nil && !errors.Is(err, outcrop.ErrVetoed) {
 			w.a.Close(ctx)
@@ -285,12 +162,23 @@ func (d drawnRun) play() error {
 		}
 	}
 	synctest.Wait()
-	_, err = w.a.Cancel(ctx, agent.Cause{Kind: agent.ByUser})
+	var keep []agent.CancelOption
+	if d.Steps%2 == 0 {
+		keep = append(keep, agent.KeepInbox)
+	}
+	_, err = w.a.Cancel(ctx, agent.Cause{Kind: agent.ByUser}, keep...)
 	if errors.Is(err, outcrop.ErrVetoed) {
 		err = nil
 	}
 	_, werr := w.a.Wait(ctx)
-	if err := errors.Join(err, werr, w.a.Close(ctx), s.Err()); err != nil {
+	step, turn, perr := w.a.Pending(ctx)
+	if err := errors.Join(err, werr, perr, w.a.Close(ctx), s.Err()); err != nil {
+		return err
+	}
+	if err := samePending(s, step, turn); err != nil {
+		return fmt.Errorf("%w\n%s", err, text(s.Log()))
+	}
+	if err := sameAsFold(s); err != nil {
 		return err
 	}
 	if turn, step, open := outcrop.OpenTurn(s.Log()); open {
@@ -303,6 +191,36 @@ func (d drawnRun) play() error {
 }
 
 var errDrawn = errors.New("drawn")
+
+// samePending checks that an agent that starts on the log finds what was
+// pending, no more and no less.
+func samePending(s *outcrop.Session, step, turn inputs) error {
+	again, err := outcrop.Restore(s.Header(), records(s.Log()), outcrop.Options{})
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(agent.Options{Live: &memoryLive{s: again}, Provider: plays(), Config: llm.Config{Model: "m1"}})
+	if err != nil {
+		return err
+	}
+	gotStep, gotTurn, err := a.Pending(context.Background())
+	if err := errors.Join(err, a.Close(context.Background())); err != nil {
+		return err
+	}
+	if diff := cmp.Diff(idsOf(step, turn), idsOf(gotStep, gotTurn)); diff != "" {
+		return fmt.Errorf("pending in the agent and in its log (-agent +log): %s", diff)
+	}
+	return nil
+}
+
+func idsOf(lists ...inputs) (ids []string) {
+	for i, l := range lists {
+		for _, m := range l {
+			ids = append(ids, fmt.Sprint(i, " ", m.ID))
+		}
+	}
+	return ids
+}
 
 func text(log outcrop.Log) string {
 	var b strings.Builder

@@ -69,13 +69,24 @@ func dollars(micro int64) string {
 
 // Clock is the time that an agent lives by.
 type Clock interface {
-	// Timer fires once, after d. stop releases it.
-	Timer(d time.Duration) (c <-chan time.Time, stop func())
+	// Timer fires once, after d.
+	Timer(d time.Duration) Timer
+}
+
+// Timer is a timer of a Clock. After Reset or Stop no earlier time comes out of
+// C any more, as with time.Timer.
+type Timer interface {
+	C() <-chan time.Time
+	Reset(d time.Duration)
+	Stop()
 }
 
 type systemClock struct{}
 
-func (systemClock) Timer(d time.Duration) (<-chan time.Time, func()) {
-	t := time.NewTimer(d)
-	return t.C, func() { t.Stop() }
-}
+func (systemClock) Timer(d time.Duration) Timer { return systemTimer{time.NewTimer(d)} }
+
+type systemTimer struct{ t *time.Timer }
+
+func (s systemTimer) C() <-chan time.Time   { return s.t.C }
+func (s systemTimer) Reset(d time.Duration) { s.t.Reset(d) }
+func (s systemTimer) Stop()                 { s.t.Stop() }

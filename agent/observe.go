@@ -21,10 +21,13 @@ type watchers struct {
 	done bool
 }
 
-func newWatchers(s *outcrop.Session) *watchers {
+// newWatchers watches a session. first hears of each event too, on the
+// appender's goroutine.
+func newWatchers(s *outcrop.Session, first func(outcrop.Event)) *watchers {
 	w := &watchers{s: s, len: outcrop.Seq(s.Len())}
 	w.more = sync.NewCond(&w.mu)
 	w.remove = s.Observe(func(ev outcrop.Event) {
+		first(ev)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.len = ev.Seq + 1

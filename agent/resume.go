@@ -12,6 +12,33 @@ import (
 // the model again.
 const cutTextMax = 8000
 
+// Resumed is what an agent found when it started on a log whose last turn was
+// interrupted, for whoever tells a person. No call is run again by itself, and
+// pending input waits for Wake or new input.
+type Resumed struct {
+	Turn int // the turn that was interrupted, 0: none was
+	// CutText is what was visible of the reply that was cut, at most 8,000
+	// characters, its end. The model is told it with the next turn.
+	CutText string
+	// Unknown are the calls that were started and whose outcome nobody knows.
+	Unknown []UnknownCall
+	// Requeued is input that a turn had taken and that had not entered the
+	// conversation; it is pending again. It may be there without an
+	// interrupted turn.
+	Requeued []message.Message
+}
+
+// UnknownCall is a call that may have run completely, in part, or not at all.
+type UnknownCall struct {
+	Seq       outcrop.Seq // of its tool/call
+	CallID    string
+	Name      string
+	Arguments string // as the model wrote them
+}
+
+// Resumed tells what New found.
+func (a *Agent) Resumed() Resumed { return a.resumed }
+
 // claimed is a message that was taken from the inbox and has not entered yet.
 type claimed struct {
 	m      message.Message
@@ -28,7 +55,14 @@ type history struct {
 	attempt   outcrop.Seq // where the last attempt begins, -1 when it succeeded
 	cut       outcrop.Seq // the attempt that the last turn's interruption cut, -1
 	badSplice outcrop.Seq // first splice that did not fit, -1
+
+	interrupted bool          // the last turn was
+	unknown     []outcrop.Seq // of the tool/call of each of its calls of unknown outcome
 }
+
+// unknownOutcome is the code of the result that repair gives a call that was
+// started.
+const unknownOutcome = "TOOL_OUTCOME_UNKNOWN"
 
 // resume reads the log and brings the agent to where it left off.
 func (a *Agent) resume() error {
@@ -39,6 +73,12 @@ func (a *Agent) resume() error {
 	}
 	if h.cut >= 0 {
 		a.cutText = visibleText(a.s.Log(), h.cut)
+	}
+	if h.interrupted {
+		a.resumed = Resumed{Turn: h.lastTurn, CutText: a.cutText}
+		for _, seq := range h.unknown {
+			a.resumed.Unknown = append(a.resumed.Unknown, unknownCall(a.s.Log().At(seq)))
+		}
 	}
 	// Oldest first, at the front of the list that they came from.
 	at := map[outcrop.InboxTarget]int{}
@@ -51,9 +91,18 @@ func (a *Agent) resume() error {
 			return err
 		}
 		a.inbox.insert(c.target, i, c.m)
+		a.resumed.Requeued = append(a.resumed.Requeued, c.m)
 		at[c.target] = i + 1
 	}
 	return nil
+}
+
+func unknownCall(ev outcrop.Event) UnknownCall {
+	c := UnknownCall{Seq: ev.Seq}
+	c.CallID, _ = jsonwire.Text(jsonwire.Get(ev.Data, "callId"))
+	c.Name, _ = jsonwire.Text(jsonwire.Get(ev.Data, "name"))
+	c.Arguments, _ = jsonwire.Text(jsonwire.Get(ev.Data, "arguments"))
+	return c
 }
 
 // readHistory folds the log. The inbox begins after the seed: a fork does not
@@ -86,8 +135,17 @@ func (h *history) read(ev outcrop.Event, own bool) {
 		h.limbo = append(h.limbo, h.inTurn...)
 		h.inTurn = nil
 		h.attempt, h.cut = -1, -1
+		h.interrupted, h.unknown = false, nil
+	case outcrop.TypeToolResult:
+		code := jsonwire.Get(jsonwire.Get(ev.Data, "error"), "code")
+		if seqs := ev.Sources.Seqs(); jsonwire.TextIs(code, unknownOutcome) && ev.Op.IsAppend() && len(seqs) == 1 {
+			h.unknown = append(h.unknown, seqs[0])
+		}
 	case outcrop.TypeTurnEnd:
 		h.endTurn(jsonwire.Get(ev.Data, "reason"))
+	case outcrop.TypeOutcropRewind:
+		// What was cut was taken out of the conversation.
+		h.cut, h.interrupted, h.unknown = -1, false, nil
 	case outcrop.TypeStepStart, outcrop.TypeOutcropRequest, outcrop.TypeLLMRetryStarted, outcrop.TypeAssistantMessage:
 		h.attempt = -1
 	case outcrop.TypeAssistantChunk:
@@ -135,7 +193,8 @@ func (h *history) endTurn(reason []byte) {
 	}
 	h.inTurn = nil
 	h.cut = -1
-	if kind == string(outcrop.TurnInterrupted) {
+	h.interrupted = kind == string(outcrop.TurnInterrupted)
+	if h.interrupted {
 		h.cut = h.attempt
 	}
 	h.attempt = -1

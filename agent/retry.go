@@ -102,17 +102,17 @@ func (t *turn) waitToRetry(r *retrying, f *message.Failure) (bool, error) {
 	if r.id == "" {
 		r.id = a.id("r", a.s.Len())
 	}
-	a.setStatus(Status{Phase: Retrying, Turn: t.n, Step: t.step, Attempt: r.n})
+	a.enterPhase(place{phase: Retrying, turn: t.n, step: t.step, attempt: r.n})
 	_, err := a.s.Append(outcrop.LLMRetry{
-		RetryID: r.id, Turn: t.n, Step: t.step, Provider: a.o.Config.Provider, PolicyKey: p.key(),
+		RetryID: r.id, Turn: t.n, Step: t.step, Provider: t.model.Config.Provider, PolicyKey: p.key(),
 		Retry: r.n, MaxRetries: p.Max, DelayMs: d.Milliseconds(), Failure: f,
 	})
 	if err != nil {
 		return false, err
 	}
-	timer, stop := a.o.Clock.Timer(d)
-	defer stop()
-	if _, ok := await(a, t.ctx, timer); !ok {
+	timer := a.o.Clock.Timer(d)
+	defer timer.Stop()
+	if _, ok := await(a, t.ctx, timer.C()); !ok {
 		return false, t.ctx.Err()
 	}
 	_, err = a.s.Append(outcrop.LLMRetryStarted{RetryID: r.id, Turn: t.n, Step: t.step, Retry: r.n})

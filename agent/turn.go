@@ -17,11 +17,19 @@ type turn struct {
 	n      int
 	step   int // open or last step, 0 before the first
 	opened bool
-	done   bool // turn/end is written
+	closed bool // turn/end is written
 	ctx    context.Context
 	stop   context.CancelCauseFunc
 
-	refused int // calls in a row that were not approved
+	// result is how the turn will end when nothing goes wrong from here on: a
+	// reply that was cut off makes it max-tokens, whatever the steps behind it
+	// come to. It is apart from the question whether the turn goes on.
+	result outcrop.ReasonKind
+
+	sampled []workspace.Context // what Options.Contexts gave
+	want    []workspace.Context // all contexts that the running step should have
+	model   Model               // of the last call
+	refused int                 // calls in a row that were not approved
 }
 
 // verdict is what a step comes to.
@@ -29,22 +37,21 @@ type verdict struct {
 	kind   verdictKind
 	reason outcrop.TurnReason // for turnEnds
 	err    error              // for turnEnds: what Outcome.Err is
+	void   bool               // for turnEnds: the log took no turn/start, there is no turn
 }
 
 type verdictKind int
 
 const (
 	turnGoesOn verdictKind = iota // tools ran: the model must see what they gave
-	turnMayEnd                    // the model has nothing more to ask; reason says how it finished
+	turnMayEnd                    // the model has nothing more to ask
 	turnEnds                      // at once
 )
-
-func (t *turn) cancel(cause Cause) { t.stop(cause) }
 
 func (t *turn) canceled() bool { return t.ctx.Err() != nil }
 
 // over reports that input cannot enter this turn any more.
-func (t *turn) over() bool { return t.done || t.canceled() }
+func (t *turn) over() bool { return t.closed || t.canceled() }
 
 // cause is why the turn was cancelled.
 func (t *turn) cause() Cause {
@@ -70,9 +77,7 @@ func hookStop(why string) verdict {
 // whatever came of it; then the error is only logged.
 func (t *turn) failed(err error) verdict {
 	if t.canceled() {
-		if !errors.Is(err, context.Canceled) && !isAborted(err) {
-			t.a.log.Warn("an error came while the turn was cancelled", "turn", t.n, "err", err)
-		}
+		t.masked(err)
 		return t.aborted()
 	}
 	v := verdict{kind: turnEnds, reason: outcrop.TurnReason{Kind: outcrop.TurnError, Error: failureOf(err)}}
@@ -81,6 +86,14 @@ func (t *turn) failed(err error) verdict {
 		v.err = err
 	}
 	return v
+}
+
+// masked logs an error that a cancelled turn does not tell of, unless it is the
+// cancel itself.
+func (t *turn) masked(err error) {
+	if !errors.Is(err, context.Canceled) && !isAborted(err) {
+		t.a.log.Warn("an error came while the turn was cancelled", "turn", t.n, "step", t.step, "err", err)
+	}
 }
 
 func isAborted(err error) bool {
@@ -93,34 +106,40 @@ func (a *Agent) runTurn() (again bool) {
 	if a.inbox.len() == 0 {
 		return false
 	}
-	t := &turn{a: a, n: a.lastTurn + 1}
+	t := &turn{a: a, n: a.lastTurn + 1, result: outcrop.Completed}
 	t.ctx, t.stop = context.WithCancelCause(a.life)
 	defer t.stop(nil)
 	a.turn = t
 	defer func() { a.turn = nil }()
-	a.setStatus(Status{Phase: Preparing, Turn: t.n})
+	a.enterPhase(place{phase: Preparing, turn: t.n})
+	return t.end(t.guarded(t.run))
+}
 
-	contexts := t.sample()
-	if t.canceled() || a.inbox.len() == 0 {
-		// Nothing was opened: what is pending stays so.
-		return false
-	}
-	v := t.guarded(func() verdict { return t.run(contexts) })
-	if !t.opened {
-		a.setOutcome(Outcome{Turn: t.n, Reason: v.reason, Err: v.err})
-		return false
-	}
-	a.setStatus(Status{Phase: Ending, Turn: t.n, Step: t.step})
+// end closes the turn. One that never came to be opened, because it was
+// cancelled or failed before that, is opened first: the log says what became
+// of it.
+func (t *turn) end(v verdict) (again bool) {
+	a := t.a
 	out := Outcome{Turn: t.n, Reason: v.reason, Err: v.err}
+	defer func() { a.setOutcome(out) }()
+	if v.void {
+		return false
+	}
+	if !t.opened {
+		if err := t.open(); err != nil {
+			out.Err = errors.Join(out.Err, err)
+			return false
+		}
+	}
+	a.enterPhase(place{phase: Ending, turn: t.n, step: t.step})
 	_, err := a.s.Append(outcrop.TurnEnd{Turn: t.n, Reason: v.reason})
-	t.done = true
-	if err = a.closed(err); err == nil {
+	t.closed = true
+	if err = a.written(err); err == nil {
 		err = a.flush(a.life)
 	}
 	if err != nil && !sameFault(out.Err, err) {
 		out.Err = errors.Join(out.Err, err)
 	}
-	a.setOutcome(out)
 	normal := v.reason.Kind == outcrop.Completed || v.reason.Kind == outcrop.MaxTokens
 	return normal && out.Err == nil && !t.canceled()
 }
@@ -137,20 +156,14 @@ func sameFault(told, again error) bool {
 	}
 }
 
-// closed takes what came of appending a closer. One that could not be written
+// written takes what came of appending a closer. One that could not be written
 // fails the session: nothing may be opened on top of what is not closed.
-func (a *Agent) closed(err error) error {
+func (a *Agent) written(err error) error {
 	if err != nil {
 		a.log.Error("a closer could not be written", "err", err)
 		a.s.Fail(err)
 	}
 	return err
-}
-
-func (a *Agent) setOutcome(o Outcome) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.last = o
 }
 
 // guarded turns a panic of the loop into the end of the turn.
@@ -164,38 +177,20 @@ func (t *turn) guarded(f func() verdict) (v verdict) {
 	return f()
 }
 
-// sample asks for the contexts of this turn.
-func (t *turn) sample() []workspace.Context {
-	if t.a.o.Contexts == nil {
-		return nil
-	}
-	got := make(chan []workspace.Context, 1)
-	go func() {
-		var cs []workspace.Context
-		defer func() {
-			if p := recover(); p != nil {
-				t.a.log.Error("sampling the context panicked", "turn", t.n, "panic", p, "stack", string(debug.Stack()))
-			}
-			got <- cs
-		}()
-		cs = t.a.o.Contexts(t.ctx)
-	}()
-	cs, _ := await(t.a, t.ctx, got)
-	return cs
-}
-
 // run opens the turn and runs its steps.
-func (t *turn) run(contexts []workspace.Context) verdict {
+func (t *turn) run() verdict {
 	a := t.a
-	extra := workspace.Due(a.s.Messages(), contexts)
-	if a.cutText != "" {
-		extra = append([]workspace.Context{{Name: "interrupted", Text: cutNotice + a.cutText}}, extra...)
+	t.sample()
+	if t.canceled() {
+		return t.aborted()
 	}
-	if v, ok := t.open(extra); !ok {
-		return v
+	if a.inbox.len() == 0 { // taken back meanwhile: there is nothing to do
+		return verdict{kind: turnEnds, void: true}
 	}
-	a.cutText = ""
-	for {
+	for before := turnMayEnd; ; {
+		if v, begun := t.begin(before); !begun {
+			return v
+		}
 		v := t.guarded(t.runStep)
 		if v.kind == turnEnds {
 			return v
@@ -204,112 +199,32 @@ func (t *turn) run(contexts []workspace.Context) verdict {
 			return t.aborted()
 		}
 		if v.kind == turnMayEnd && len(a.inbox.nextStep) == 0 {
-			return v
+			if err := t.askStopping(); err != nil {
+				return t.failed(err)
+			}
+			if t.canceled() {
+				return t.aborted()
+			}
+			if len(a.inbox.nextStep) == 0 {
+				return t.ends()
+			}
 		}
 		if why := t.stepLimit(); why != "" {
 			return hookStop(why)
 		}
-		if v, ok := t.enter(); !ok {
-			return v
-		}
+		before = v.kind
 	}
 }
 
-// cutNotice stands before the text of a reply that a crash cut.
-const cutNotice = "The program ended while the last reply was being written. This much of it was visible; it is not complete, " +
-	"and tool calls in it were not run:\n\n"
-
-// open begins the turn with its first step, all in one group.
-func (t *turn) open(contexts []workspace.Context) (verdict, bool) {
-	a := t.a
-	var head []outcrop.Candidate
-	if p := a.o.Policy.logged(); p != a.policy {
-		head = append(head, outcrop.LogCandidate(outcrop.ApprovalPolicy{Policy: p}))
-	}
-	head = append(head, outcrop.LogCandidate(outcrop.TurnStart{Turn: t.n}))
-	claims, entering := a.claim(true)
-	group := append(head, claims...)
-	group = append(group, t.entering(entering, contexts, len(group))...)
-	_, err := a.s.AppendAll(group...)
-	if err == nil {
-		a.policy = a.o.Policy.logged()
-		a.lastTurn, t.opened, t.step = t.n, true, 1
-		a.inbox.take(true)
-		return verdict{}, true
-	}
-	if a.s.Err() != nil {
-		return t.failed(err), false
-	}
-	a.log.Warn("the input was refused", "turn", t.n, "err", err)
-	// Show in the log what became of it: a turn without a step.
-	if _, err2 := a.s.Append(outcrop.TurnStart{Turn: t.n}); err2 != nil {
-		return t.failed(errors.Join(err, err2)), false
-	}
-	a.lastTurn, t.opened = t.n, true
-	return t.blocked(true, claims, err), false
+// ends is the verdict of a turn in which nothing is left to do.
+func (t *turn) ends() verdict {
+	return verdict{kind: turnEnds, reason: outcrop.TurnReason{Kind: t.result}}
 }
 
-// enter begins a further step with what was steered in.
-func (t *turn) enter() (verdict, bool) {
-	a := t.a
-	claims, entering := a.claim(false)
-	t.step++
-	group := append(claims, t.entering(entering, nil, len(claims))...)
-	_, err := a.s.AppendAll(group...)
-	if err == nil {
-		a.inbox.take(false)
-		return verdict{}, true
+// sample asks for the contexts of this turn. A function that panics, which is
+// logged, gives none.
+func (t *turn) sample() {
+	if f := t.a.o.Contexts; f != nil {
+		t.sampled, _ = hooked(t, "contexts", func() ([]workspace.Context, error) { return lastOfEach(f(t.ctx)), nil })
 	}
-	t.step--
-	if a.s.Err() != nil || len(claims) == 0 {
-		return t.failed(err), false
-	}
-	a.log.Warn("the input was refused", "turn", t.n, "err", err)
-	return t.blocked(false, claims, err), false
-}
-
-// blocked claims input that was refused, so that it does not come again.
-func (t *turn) blocked(first bool, claims []outcrop.Candidate, err error) verdict {
-	if _, err2 := t.a.s.AppendAll(claims...); err2 != nil {
-		return t.failed(errors.Join(err, err2))
-	}
-	t.a.inbox.take(first)
-	return verdict{kind: turnEnds, reason: outcrop.TurnReason{Kind: outcrop.Blocked}, err: err}
-}
-
-// claim makes the splices that take the input of a step, and returns that
-// input. The inbox itself changes with take, once they are committed.
-func (a *Agent) claim(first bool) (claims []outcrop.Candidate, entering []message.Message) {
-	if n := len(a.inbox.nextStep); n > 0 {
-		claims = append(claims, outcrop.LogCandidate(outcrop.InboxSpliced{Target: outcrop.NextStep, RemovedCount: n}))
-		entering = append(entering, a.inbox.nextStep...)
-	}
-	if first && len(a.inbox.nextTurn) > 0 {
-		claims = append(claims, outcrop.LogCandidate(outcrop.InboxSpliced{Target: outcrop.NextTurn, RemovedCount: 1}))
-		entering = append(entering, a.inbox.nextTurn[0])
-	}
-	return claims, entering
-}
-
-// take removes what claim has claimed.
-func (b *inbox) take(first bool) {
-	b.nextStep = nil
-	if first && len(b.nextTurn) > 0 {
-		b.nextTurn = append([]message.Message(nil), b.nextTurn[1:]...)
-	}
-}
-
-// entering makes the beginning of a step. before is how many candidates of the
-// same group stand before it.
-func (t *turn) entering(input []message.Message, contexts []workspace.Context, before int) []outcrop.Candidate {
-	a := t.a
-	step := max(t.step, 1)
-	out := []outcrop.Candidate{outcrop.LogCandidate(outcrop.StepStart{Turn: t.n, Step: step})}
-	for _, m := range input {
-		out = append(out, outcrop.SurfaceCandidate(outcrop.UserMessage{Message: m}, outcrop.Tail, outcrop.NoSources))
-	}
-	for _, c := range contexts {
-		out = append(out, workspace.Candidate(a.s.Header(), a.id("m", a.s.Len()+before+len(out)), c))
-	}
-	return out
 }
