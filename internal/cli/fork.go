@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -99,10 +100,22 @@ type across struct {
 
 func (x *across) Read(ctx context.Context, id string) (store.Stored, error) {
 	if id == x.id {
-		return x.parent.Read(ctx, id)
+		sd, err := x.parent.Read(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return brought{sd, store.WithObjects(ctx, x.Store, x.parent, sd.Records())}, nil
 	}
 	return x.Store.Read(ctx, id)
 }
+
+// brought is a log from elsewhere whose attachments come along.
+type brought struct {
+	store.Stored
+	records iter.Seq2[outcrop.Record, error]
+}
+
+func (b brought) Records() iter.Seq2[outcrop.Record, error] { return b.records }
 
 // misplaced makes an event that is not there wrong use.
 func misplaced(err error) error {

@@ -34,6 +34,8 @@ type seen struct {
 	open    bool // a turn is open
 	closers int  // how many of the events are closers that are not stored
 
+	objects store.Objects // attachments of the store, nil when it keeps none
+
 	noMarkers bool // the log has messages and no surface markers: the fold is empty
 }
 
@@ -60,7 +62,11 @@ func (a *app) loadTarget(ctx context.Context, t *desk.Target, v viewFlags) (*see
 	if err := a.judge(t, sd.Tail(), store.Located(err, sd), s.Len(), v.at); err != nil {
 		return nil, err
 	}
-	return see(sd.Header(), s, v)
+	l, err := see(sd.Header(), s, v)
+	if err == nil {
+		l.objects = store.ObjectsOf(t.Store)
+	}
+	return l, err
 }
 
 // judge decides what the end of a log means for a reader that has its first n

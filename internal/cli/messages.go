@@ -5,12 +5,12 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/config"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/requests"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/llm"
-	"github.com/outcrop-dev/outcrop/llm/openai"
 )
 
 func (a *app) newMessagesCommand() *cobra.Command {
@@ -24,14 +24,14 @@ func (a *app) newMessagesCommand() *cobra.Command {
 			if err := v.check(c); err != nil {
 				return err
 			}
-			if format != "log" && format != "openai" {
-				return exit.Usagef("--format %s: use log or openai", term.Quote(format))
+			if format != "log" && format != config.KindOpenAI && format != config.KindAnthropic {
+				return exit.Usagef("--format %s: use log, openai or anthropic", term.Quote(format))
 			}
 			l, err := a.load(c.Context(), args[0], v)
 			if err != nil {
 				return err
 			}
-			msgs, err := formatted(l.messages(), format)
+			msgs, err := formatted(l, format)
 			if err != nil {
 				return err
 			}
@@ -42,12 +42,13 @@ func (a *app) newMessagesCommand() *cobra.Command {
 		},
 	}
 	v.register(c)
-	c.Flags().StringVar(&format, "format", "log", "`FORM`: log, as the log has them; openai, as OpenAI's API takes them")
+	c.Flags().StringVar(&format, "format", "log", "`FORM`: log, as the log has them; openai or anthropic, as that API takes them")
 	return c
 }
 
 // formatted is a JSON array of derived messages.
-func formatted(msgs []*outcrop.Message, format string) ([]byte, error) {
+func formatted(l *seen, format string) ([]byte, error) {
+	msgs := l.messages()
 	if format == "log" {
 		return rawMessages(msgs), nil
 	}
@@ -60,11 +61,15 @@ func formatted(msgs []*outcrop.Message, format string) ([]byte, error) {
 	if n := len(built); n > 0 && (n > len(parsed) || n == 1) && built[n-1].ID == "outcrop-continue" {
 		built = built[:n-1]
 	}
-	p, err := openai.New(openai.Options{Name: "openai", BaseURL: "http://localhost"})
+	p, err := (&config.Provider{Name: format, Kind: format, BaseURL: "http://localhost"}).Offline()
 	if err != nil {
 		return nil, err
 	}
-	return jsonwire.Get(p.Body(llm.Request{Messages: built}), "messages"), nil
+	req := llm.Request{Messages: built, Images: true}
+	if l.objects != nil {
+		req.Objects = l.objects
+	}
+	return jsonwire.Get(p.Body(req), "messages"), nil
 }
 
 // rawMessages is a JSON array of messages exactly as the log has them.

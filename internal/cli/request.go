@@ -15,7 +15,6 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/requests"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/llm"
-	"github.com/outcrop-dev/outcrop/llm/openai"
 )
 
 type requestFlags struct {
@@ -89,7 +88,7 @@ func (a *app) request(l *seen, f requestFlags) error {
 	}
 	switch {
 	case f.body:
-		return a.requestBody(r)
+		return a.requestBody(l, r)
 	case f.diff:
 		var before *requests.Request
 		if index > 0 {
@@ -217,10 +216,13 @@ func (a *app) requestDiff(l *seen, before, r *requests.Request) error {
 }
 
 // requestBody prints the bytes that the provider gets.
-func (a *app) requestBody(r *requests.Request) error {
+func (a *app) requestBody(l *seen, r *requests.Request) error {
 	req, err := r.Typed()
 	if err != nil {
 		return err
+	}
+	if l.objects != nil {
+		req.Objects = l.objects
 	}
 	enc, err := a.encoder(req.Config.Provider)
 	if err != nil {
@@ -229,8 +231,8 @@ func (a *app) requestBody(r *requests.Request) error {
 	if err := llm.Check(req); err != nil {
 		a.Note("a provider would refuse this request: %s", term.Line(err.Error()))
 	}
-	if r.Encoder != "" && r.Encoder != openai.Encoder {
-		a.Note("the request was encoded by %s; this is what %s makes of it", term.Line(r.Encoder), openai.Encoder)
+	if r.Encoder != "" && r.Encoder != enc.Encoder() {
+		a.Note("the request was encoded by %s; this is what %s makes of it", term.Line(r.Encoder), enc.Encoder())
 	}
 	if _, err := a.Out.Write(enc.Body(req)); err != nil {
 		return err
@@ -243,7 +245,7 @@ func (a *app) requestBody(r *requests.Request) error {
 
 // encoder is the encoder of a provider. One that is not configured is taken for
 // a plain OpenAI-compatible endpoint.
-func (a *app) encoder(name string) (*openai.Provider, error) {
+func (a *app) encoder(name string) (config.Client, error) {
 	ws, err := a.Workspace()
 	if err != nil {
 		return nil, err
@@ -257,7 +259,7 @@ func (a *app) encoder(name string) (*openai.Provider, error) {
 		a.Note("no provider %s is configured: encoded as for a plain OpenAI-compatible endpoint", term.Quote(name))
 		p = &config.Provider{Name: name, Kind: config.KindOpenAI, BaseURL: "http://localhost"}
 	}
-	enc, err := p.Encoder()
+	enc, err := p.Offline()
 	if err != nil {
 		return nil, exit.Misuse(err)
 	}

@@ -69,8 +69,3 @@ func (p *Provider) maxOutput() map[string]int64 {
 	}
 	return known
 }
-
-// Encoder is the encoder of a provider of kind openai.
-func (p *Provider) Encoder() (*openai.Provider, error) {
-	return openai.New(openai.Options{Name: p.Name, BaseURL: p.BaseURL, Quirks: p.Quirks})
-}
