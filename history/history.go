@@ -59,7 +59,6 @@ package history
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/outcrop-dev/outcrop"
 )
@@ -84,7 +83,7 @@ func refuse(op, session string, code outcrop.Code, seq outcrop.Seq, msg, hint st
 }
 
 func notOnSurface(op, session string, seq outcrop.Seq) error {
-	return refuse(op, session, CodeNotOnSurface, seq, fmt.Sprintf("event %d is not on the surface", seq), "outcrop surface lists the nodes")
+	return refuse(op, session, CodeNotOnSurface, seq, "it is not on the surface", "outcrop surface lists the nodes")
 }
 
 // Editor runs functions on a session's one appender.

@@ -149,12 +149,15 @@ func NewManager(o Options) (*Manager, error) {
 	return &Manager{o: o, log: o.Logger, meter: meter.New(o.Counter, o.Window)}, nil
 }
 
-// SetModel tells that another model answers the conversation. It waits for an
-// operation that runs.
+// SetModel tells that another model answers the conversation. A summariser that
+// is a model of its own stays. It waits for an operation that runs.
 func (m *Manager) SetModel(p llm.Provider, window, maxOutput int64, images bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.o.Provider, m.o.Window, m.o.MaxOutput, m.o.Images = p, max(window, 0), max(maxOutput, 0), images
+	m.o.Window, m.o.MaxOutput = max(window, 0), max(maxOutput, 0)
+	if m.o.Model.Model == "" {
+		m.o.Provider, m.o.Images = p, images
+	}
 	m.meter.SetWindow(m.o.Window)
 }
 

@@ -88,8 +88,9 @@ func (o *op) report(err error) (Report, error) {
 	o.rep.Err = err
 	if o.why != byHand {
 		o.m.brk.trip(o.m.meter)
+		// By hand the error goes to who asked.
+		o.m.log.Warn("history operation", "session", o.m.session, "code", string(outcrop.CodeOf(err)), "err", err)
 	}
-	o.m.log.Warn("history operation", "session", o.m.session, "code", string(outcrop.CodeOf(err)), "err", err)
 	if errors.Is(err, outcrop.ErrRefused) || errors.Is(err, outcrop.ErrVetoed) {
 		return o.rep, nil
 	}

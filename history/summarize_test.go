@@ -1,8 +1,10 @@
 package history_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -161,6 +163,16 @@ func TestHowARangeIsMadeToFit(t *testing.T) {
 			}
 			if len(rep.Edits) != 1 || rep.Edits[0].ModelFree || rep.Calls > 8 {
 				t.Fatalf("%+v", rep)
+			}
+			for ev := range outcrop.Events(s.s.Log(), 0) {
+				if ev.Type != outcrop.TypeOutcropSummarizer {
+					continue
+				}
+				switch call, err := history.RebuildCall(s.s.Log(), ev.Seq); {
+				case errors.Is(err, history.ErrNotKept) && bytes.Contains(ev.Data, []byte(`"mode":"part"`)):
+				case err != nil || call.Digest != call.Recorded || call.Recorded == "":
+					t.Errorf("the request of event %d cannot be made again: %v, %s, recorded %s", ev.Seq, err, call.Digest, call.Recorded)
+				}
 			}
 			sum := string(s.s.Log().At(rep.Edits[0].First).Data)
 			if one := len(modes) == 1; strings.Contains(sum, "llmStreamCall") != one || strings.Contains(sum, "rawOutput") != one {

@@ -84,7 +84,7 @@ func Find(s *outcrop.Session, target outcrop.Seq) (Plan, error) {
 	for keep < len(nodes) && spans.of(nodes[keep]).last <= to {
 		keep++
 	}
-	if keep == len(nodes) {
+	if keep == len(nodes) || keep == len(nodes)-1 && isPlace(log.At(nodes[keep])) {
 		return p, nil
 	}
 	if sp := spans.of(nodes[keep]); sp.first <= to {
@@ -140,6 +140,19 @@ func isPrompt(ev outcrop.Event) bool {
 		jsonwire.TextIs(jsonwire.Get(jsonwire.Get(ev.Data, "source"), "kind"), message.FromUser.Kind)
 }
 
+// isPlace reports the message that a rewind left in the place of what it took
+// away.
+func isPlace(ev outcrop.Event) bool {
+	source := jsonwire.Get(ev.Data, "source")
+	switch ev.Type {
+	case outcrop.TypeContextMessage:
+		return jsonwire.TextIs(jsonwire.Get(source, "kind"), ownKind) && jsonwire.TextIs(jsonwire.Get(source, "form"), ownForm)
+	case outcrop.TypeUserMessage:
+		return jsonwire.TextIs(jsonwire.Get(source, "plugin"), ownKind) && jsonwire.TextIs(jsonwire.Get(source, "summary"), dshSummary)
+	}
+	return false
+}
+
 // weigh counts what the removed nodes are to the model.
 func (p *Plan) weigh(s *outcrop.Session) {
 	gone := make(map[outcrop.Seq]bool, len(p.Removed))
@@ -182,6 +195,13 @@ func (s spans) of(n outcrop.Seq) span {
 	return span{n, n}
 }
 
+// What the message in the place of the removed part says that it is.
+const (
+	ownKind    = "outcrop"
+	ownForm    = "rewind"
+	dshSummary = "rewound"
+)
+
 // dshNotice is what a model reads in the place of the removed part, in a
 // session that cannot hold a message without content there.
 const dshNotice = "The conversation was taken back to this point. Later messages were removed; files were not changed."
@@ -209,11 +229,11 @@ func Commit(s *outcrop.Session, p Plan, id string) (outcrop.Seq, error) {
 	var place outcrop.Candidate
 	if s.Header().Compatible() {
 		m.Content = []message.Block{message.Text(dshNotice)}
-		m.Source = message.Source{Kind: "plugin", Plugin: "outcrop", Form: "notice", Summary: "rewound"}
+		m.Source = message.Source{Kind: "plugin", Plugin: ownKind, Form: "notice", Summary: dshSummary}
 		place = outcrop.SurfaceCandidate(outcrop.UserMessage{Message: m}, op, sources)
 		after = llm.EstimateTokens(m)
 	} else {
-		m.Source = message.Source{Kind: "outcrop", Form: "rewind"}
+		m.Source = message.Source{Kind: ownKind, Form: ownForm}
 		place = outcrop.SurfaceCandidate(outcrop.ContextMessage{Message: m}, op, sources)
 	}
 	group := []outcrop.Candidate{outcrop.LogCandidate(rewound), place}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/doctor"
+	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/requests"
 	"github.com/outcrop-dev/outcrop/llm"
@@ -77,26 +78,28 @@ func (d *demo) checkSurface() error {
 func (d *demo) checkRequests() error {
 	n := 0
 	for ev := range outcrop.Events(d.Log, 0) {
-		if ev.Type != outcrop.TypeOutcropRequest {
+		var rebuilt []byte
+		var digest string
+		var err error
+		switch ev.Type {
+		case outcrop.TypeOutcropRequest:
+			rebuilt, digest, err = d.rebuildTurn(ev)
+		case outcrop.TypeOutcropSummarizer:
+			rebuilt, digest, err = d.rebuildSummary(ev)
+		default:
 			continue
 		}
+		if err != nil {
+			return err
+		}
 		n++
-		prefix, _ := jsonwire.Int(jsonwire.Get(ev.Data, "prefix"))
 		want, _ := jsonwire.Text(jsonwire.Get(ev.Data, "digest"))
-		r, err := requests.Rebuild(d.Log, requests.Attempt{Prefix: outcrop.Seq(prefix)})
-		if err != nil {
-			return err
-		}
-		rebuilt, err := r.Typed()
-		if err != nil {
-			return err
-		}
 		switch {
 		case n > len(d.sent):
 			d.fault("request %d was never sent", n)
-		case r.Digest != want:
-			d.fault("request %d has the digest %s, recorded is %s", n, r.Digest, want)
-		case !bytes.Equal(requestText(rebuilt), requestText(d.sent[n-1])):
+		case digest != want:
+			d.fault("request %d has the digest %s, recorded is %s", n, digest, want)
+		case !bytes.Equal(rebuilt, requestText(d.sent[n-1])):
 			d.fault("request %d cannot be rebuilt from the log", n)
 		default:
 			d.Rebuilt++
@@ -106,6 +109,26 @@ func (d *demo) checkRequests() error {
 		d.fault("%d requests were sent and %d are in the log", len(d.sent), n)
 	}
 	return nil
+}
+
+func (d *demo) rebuildTurn(ev outcrop.Event) (text []byte, digest string, err error) {
+	prefix, _ := jsonwire.Int(jsonwire.Get(ev.Data, "prefix"))
+	r, err := requests.Rebuild(d.Log, requests.Attempt{Prefix: outcrop.Seq(prefix)})
+	if err != nil {
+		return nil, "", err
+	}
+	req, err := r.Typed()
+	return requestText(req), r.Digest, err
+}
+
+func (d *demo) rebuildSummary(ev outcrop.Event) (text []byte, digest string, err error) {
+	c, err := history.RebuildCall(d.Log, ev.Seq)
+	if err != nil {
+		return nil, "", err
+	}
+	req := llm.Request{Messages: llm.Build(c.Nodes)}
+	req.Config, req.System, req.Tools, err = llm.ParseHeader(c.Header)
+	return requestText(req), c.Digest, err
 }
 
 // requestText is everything of a request that a model gets.

@@ -31,8 +31,8 @@ import (
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
 
-// data are the script that the demo's model plays, the summary that stands for
-// its first two turns, and the files of its workspace.
+// data are the script that the demo's model plays, and the files of its
+// workspace.
 //
 //go:embed data
 var data embed.FS

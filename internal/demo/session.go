@@ -12,7 +12,6 @@ import (
 	"github.com/outcrop-dev/outcrop/agent"
 	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
-	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/llm/script"
 	"github.com/outcrop-dev/outcrop/message"
@@ -20,6 +19,7 @@ import (
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/tool"
 	"github.com/outcrop-dev/outcrop/tool/files"
+	recall "github.com/outcrop-dev/outcrop/tool/history"
 	"github.com/outcrop-dev/outcrop/tool/shell"
 )
 
@@ -43,13 +43,18 @@ func (d *demo) session(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	tools, closeTools, err := d.tools()
+	model := &listening{Model: script.Model{Script: sc}, d: d}
+	m, err := history.NewManager(history.Options{Provider: model, Window: sc.Header.Window, MaxOutput: sc.Header.MaxOutput, Flush: live.Flush, Logger: d.o.Logger})
+	if err != nil {
+		return err
+	}
+	tools, closeTools, err := d.tools(live.Session())
 	if err != nil {
 		return err
 	}
 	defer closeTools()
 	ag, err := agent.New(agent.Options{
-		Live: live, Provider: &listening{Model: script.Model{Script: sc}, d: d},
+		Live: live, Provider: model,
 		Config: llm.Config{Provider: script.Provider, Model: sc.Header.Model}, Window: sc.Header.Window,
 		System: strings.TrimSpace(agent.DefaultSystem), Tools: tools, Approver: d, Logger: d.o.Logger,
 	})
@@ -62,7 +67,8 @@ func (d *demo) session(ctx context.Context) (err error) {
 			return err
 		}
 		if i == 1 {
-			if err := ag.Maintain(ctx, d.edit); err != nil {
+			edits := func(ctx context.Context, op agent.Operation) error { return d.edit(ctx, m, op, live.Session()) }
+			if err := ag.Operate(ctx, edits); err != nil {
 				return err
 			}
 		}
@@ -89,7 +95,7 @@ func (d *demo) turn(ctx context.Context, ag *agent.Agent, prompt string) error {
 	return nil
 }
 
-func (d *demo) tools() (*tool.Registry, func(), error) {
+func (d *demo) tools(s *outcrop.Session) (*tool.Registry, func(), error) {
 	ws, err := files.Open(d.dir("work"))
 	if err != nil {
 		return nil, nil, err
@@ -103,7 +109,11 @@ func (d *demo) tools() (*tool.Registry, func(), error) {
 	if err != nil {
 		return nil, closeAll, err
 	}
-	reg, err := tool.NewRegistry(tool.Options{Logger: d.o.Logger}, append(all, sh)...)
+	past, err := recall.Tools(recall.Options{Session: s})
+	if err != nil {
+		return nil, closeAll, err
+	}
+	reg, err := tool.NewRegistry(tool.Options{Logger: d.o.Logger}, append(append(all, sh), past...)...)
 	return reg, closeAll, err
 }
 
@@ -135,11 +145,9 @@ func (l *listening) Stream(ctx context.Context, req llm.Request) iter.Seq2[messa
 	return l.Model.Stream(ctx, req)
 }
 
-// keep is how much of the pruned result stays, at its head and at its tail.
-const keep = 2560
-
-// edit prunes the big result and compacts the first two turns.
-func (d *demo) edit(s *outcrop.Session) (err error) {
+// edit prunes the big result and compacts the first two turns, with the same
+// model as summariser.
+func (d *demo) edit(ctx context.Context, m *history.Manager, op agent.Operation, s *outcrop.Session) error {
 	d.Pruned = -1
 	for _, n := range s.Surface().Nodes() {
 		if s.Log().At(n).Type == outcrop.TypeToolResult {
@@ -150,26 +158,22 @@ func (d *demo) edit(s *outcrop.Session) (err error) {
 	if d.Pruned < 0 {
 		return errors.New("no tool result is on the surface")
 	}
-	full := resultText(s.Log().At(d.Pruned))
-	if len(full) < 3*keep {
-		return fmt.Errorf("event %d is too short to be pruned: %q", d.Pruned, full)
-	}
-	// The files are ASCII, so bytes are characters.
-	short := fmt.Sprintf("%s\n[... %s of %s characters cut; the original is event %d ...]\n%s",
-		full[:keep], term.Count(int64(len(full)-2*keep)), term.Count(int64(len(full))), d.Pruned, full[len(full)-keep:])
-	if d.Prune, err = history.CommitPrune(s, d.Pruned, []message.Block{message.Text(short)}); err != nil {
-		return err
-	}
-	summary, err := data.ReadFile("data/summary.txt")
+	pruned, err := m.Prune(ctx, op, []outcrop.Seq{d.Pruned}, false)
 	if err != nil {
 		return err
 	}
 	nodes := s.Surface().Nodes()
-	d.Compaction, err = history.CommitCompaction(s, history.Compaction{
-		Start: nodes[0], End: nodes[len(nodes)-1], Provider: script.Provider, Model: "demo", Level: 1,
-		Summary: []message.Block{message.Text(strings.TrimSpace(string(summary)))},
-	})
-	return err
+	compacted, err := m.Compact(ctx, op, history.Request{Start: nodes[0], End: nodes[len(nodes)-1]})
+	switch {
+	case err != nil:
+		return err
+	case compacted.Err != nil:
+		return compacted.Err
+	case len(pruned.Edits) != 1 || len(compacted.Edits) != 1:
+		return fmt.Errorf("%d results were pruned and %d ranges compacted, it should be one each", len(pruned.Edits), len(compacted.Edits))
+	}
+	d.Prune, d.Compaction = pruned.Edits[0], compacted.Edits[0]
+	return nil
 }
 
 // resultText is the text of a tool/result.
