@@ -53,7 +53,7 @@ func (t *Terminal) Approve(ctx context.Context, q agent.Question) (agent.Answer,
 		return agent.Answer{}, err
 	}
 	t.o.Fresh()
-	fmt.Fprint(t.o.Out, t.text(q))
+	fmt.Fprint(t.o.Out, Text(q, t.o.Style))
 	for {
 		fmt.Fprint(t.o.Out, choices)
 		line, err := t.in.read(ctx)
@@ -84,15 +84,15 @@ func (t *Terminal) Approve(ctx context.Context, q agent.Question) (agent.Answer,
 	}
 }
 
-// text is the call as a person is shown it: the tool, the whole command or
+// Text is the call as a person is shown it: the tool, the whole command or
 // diff, the folder. Control characters are escapes.
-func (t *Terminal) text(q agent.Question) string {
+func Text(q agent.Question, style term.Style) string {
 	var b strings.Builder
 	title := q.Preview.Title
 	if title == "" {
 		title = q.Arguments
 	}
-	question := t.o.Style.Bold("allow " + term.Line(q.Tool) + "?")
+	question := style.Bold("allow " + term.Line(q.Tool) + "?")
 	if title != q.Tool {
 		question += " " + term.Line(title)
 	}
@@ -109,9 +109,9 @@ func (t *Terminal) text(q agent.Question) string {
 		shown := term.Line(strings.ReplaceAll(l, "\t", "    "))
 		switch {
 		case strings.HasPrefix(l, "+"):
-			shown = t.o.Style.Green(shown)
+			shown = style.Green(shown)
 		case strings.HasPrefix(l, "-"):
-			shown = t.o.Style.Red(shown)
+			shown = style.Red(shown)
 		}
 		fmt.Fprintf(&b, "  | %s\n", shown)
 	}

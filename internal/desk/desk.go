@@ -54,7 +54,7 @@ type Desk struct {
 	Flags Flags
 
 	Out     *bufio.Writer // stdout; flushed at the end and where somebody waits
-	ErrOut  io.Writer     // stderr
+	ErrOut  io.Writer     // stderr, or where Divert sends it
 	Logger  *slog.Logger
 	LogFile *os.File
 }
@@ -96,7 +96,7 @@ func New(env Env) *Desk {
 	if env.Program == "" {
 		env.Program = startedAs()
 	}
-	return &Desk{Env: env, Out: bufio.NewWriterSize(env.Stdout, 64<<10), ErrOut: env.Stderr,
+	return &Desk{Env: env, Out: bufio.NewWriterSize(env.Stdout, 64<<10), ErrOut: &diverted{w: env.Stderr},
 		Logger: slog.New(slog.DiscardHandler)}
 }
 

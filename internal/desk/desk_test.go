@@ -115,3 +115,22 @@ func TestTheProgramsOwnLogGoesToAFileAndItsWarningsToStderr(t *testing.T) {
 		t.Errorf("--log-level loud: %v", err)
 	}
 }
+
+func TestStderrIsDivertedForAWhileTheLogToo(t *testing.T) {
+	d, said := at(t.TempDir(), nil)
+	if err := d.OpenLog(); err != nil {
+		t.Fatal(err)
+	}
+	var screen strings.Builder
+	back := d.Divert(&screen)
+	d.Note("a note")
+	d.Logger.Warn("a warning")
+	back()
+	d.Note("afterwards")
+	if got, want := said.String(), "outcrop: afterwards\n"; got != want {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+	if got := screen.String(); !strings.HasPrefix(got, "outcrop: a note\n") || !strings.Contains(got, "a warning") {
+		t.Errorf("the screen got %q", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
+	"github.com/outcrop-dev/outcrop/store/sqlite"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -80,8 +81,8 @@ func (a *Desk) OpenStore() (store.Store, error) {
 	return a.StoreAt(address, origin)
 }
 
-// StoreAt opens a store by its address: jsonl:DIR, jsonl+plain:DIR, a folder, or
-// the path of one log file.
+// StoreAt opens a store by its address: jsonl:DIR, jsonl+plain:DIR, sqlite:FILE,
+// a folder, or the path of one log file.
 func (a *Desk) StoreAt(address, origin string) (store.Store, error) {
 	o := a.FileOptions()
 	kind, rest, found := strings.Cut(address, ":")
@@ -93,10 +94,16 @@ func (a *Desk) StoreAt(address, origin string) (store.Store, error) {
 		o.Plain = kind == "jsonl+plain"
 		s, err := jsonl.New(a.Path(rest), o)
 		return s, exit.Misuse(err)
-	case found && (kind == "sqlite" || kind == "nats"):
-		return nil, exit.Usagef("%s %s: this version has no %s store: use jsonl:DIR or jsonl+plain:DIR", origin, term.Quote(address), kind)
+	case found && kind == "sqlite":
+		if rest == "" {
+			return nil, exit.Usagef("%s %s names no file: write sqlite:FILE", origin, term.Quote(address))
+		}
+		s, err := sqlite.New(a.Path(rest), sqlite.Options{Program: o.Program, Now: o.Now, Logger: a.Logger})
+		return s, exit.Misuse(err)
+	case found && kind == "nats":
+		return nil, exit.Usagef("%s %s: this version has no %s store: use jsonl:DIR, jsonl+plain:DIR or sqlite:FILE", origin, term.Quote(address), kind)
 	case found && len(kind) > 1 && !strings.ContainsAny(kind, `/\.`):
-		return nil, exit.Usagef("%s %s: there is no kind of store called %s: use jsonl:DIR or jsonl+plain:DIR", origin, term.Quote(address), term.Quote(kind))
+		return nil, exit.Usagef("%s %s: there is no kind of store called %s: use jsonl:DIR, jsonl+plain:DIR or sqlite:FILE", origin, term.Quote(address), term.Quote(kind))
 	}
 	p := a.Path(address)
 	if _, isLog := wire.EncodingOf(p); isLog {

@@ -32,7 +32,7 @@ type output struct {
 	asked map[string]chan struct{} // by question: closed when all before it is shown
 }
 
-func (r *run) newOutput(s *outcrop.Session) *output {
+func (r *run) newOutput() *output {
 	a := r.a
 	return &output{
 		r: r, json: a.Flags.JSON,
@@ -117,7 +117,7 @@ func (o *output) note(ev outcrop.Event) {
 }
 
 func (o *output) tellRetry(ev outcrop.Event) {
-	ms := intMember(ev.Data, "delayMs")
+	ms, _ := jsonwire.Int(jsonwire.Get(ev.Data, "delayMs"))
 	why := ""
 	if f := message.ParseFailure(jsonwire.Get(ev.Data, "failure")); f != nil {
 		why = term.OneLine(f.Message) + ": "
@@ -143,7 +143,7 @@ func (o *output) end(end agent.Outcome) {
 
 func (o *output) result(end agent.Outcome) []byte {
 	usage, cost := o.spent()
-	res := answer.Inner().Text("session", o.r.live.Session().ID()).Number("turn", int64(end.Turn)).
+	res := answer.Inner().Text("session", o.r.w.Session().ID()).Number("turn", int64(end.Turn)).
 		TextOrNull("reason", string(end.Reason.Kind)).Text("text", o.text).Raw("usage", usage).NumberOrNull("costMicroUSD", cost)
 	switch f := end.Reason.Error; {
 	case f != nil:
@@ -160,7 +160,7 @@ func (o *output) spent() (usage []byte, cost int64) {
 	var sum message.Usage
 	known := false
 	for _, u := range o.attempts {
-		c, ok := llm.Cost(u, o.r.with.price)
+		c, ok := llm.Cost(u, o.r.w.Model().Price)
 		if !ok {
 			cost = -1
 		} else if cost >= 0 {

@@ -1,0 +1,148 @@
+package work
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"github.com/outcrop-dev/outcrop/agent"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/term"
+	"github.com/outcrop-dev/outcrop/llm"
+)
+
+// MaxInput is the longest prompt or system prompt, in bytes: what is longer is
+// a file that was meant for something else.
+const MaxInput = 8 << 20
+
+// Flags are the flags of every command that runs an agent.
+type Flags struct {
+	Session  string
+	Model    string
+	Script   string
+	Approve  string
+	Yes      bool
+	DSH      bool
+	System   string
+	MaxSteps int
+	Policy   string // of compaction, "" for the configured one
+
+	// NoTurn: no turn will run, so that it does not matter whether the
+	// workspace is here.
+	NoTurn bool
+
+	// NoModel: none is chosen; of the one that the session had only the window
+	// counts. Nothing can be asked then.
+	NoModel bool
+	MaxCost float64
+
+	// Unlimited says that the command has no limit of steps of its own: only
+	// --max-steps sets one.
+	Unlimited bool
+
+	set *pflag.FlagSet
+}
+
+// Register adds the flags to a command's.
+func (f *Flags) Register(fl *pflag.FlagSet) {
+	steps := "end the turn after `N` steps (default 200; 0: no limit)"
+	if f.Unlimited {
+		steps = "end a turn after `N` steps (default no limit)"
+	}
+	fl.StringVar(&f.Session, "session", "", "go on in this `SESSION`: id, start of one, last, or path of a log file")
+	fl.StringVar(&f.Model, "model", "", "the model, as `PROVIDER:MODEL` (OUTCROP_MODEL)")
+	fl.StringVar(&f.Script, "script", "", "play the replies in this `FILE` instead of asking a model")
+	fl.StringVar(&f.Approve, "approve", "", "`WHAT` needs no question: ask (nothing), edits, all; none refuses all but reading")
+	fl.BoolVar(&f.Yes, "yes", false, "the same as --approve all")
+	fl.BoolVar(&f.DSH, "dsh", false, "make a session that DeepSeek Harness can read too")
+	fl.StringVar(&f.System, "system", "", "take the system prompt from this `FILE`")
+	fl.IntVar(&f.MaxSteps, "max-steps", 0, steps)
+	fl.Float64Var(&f.MaxCost, "max-cost", 0, "call no model once this many `USD` are spent (0: no limit)")
+	f.set = fl
+}
+
+func (f *Flags) given(name string) bool { return f.set != nil && f.set.Changed(name) }
+
+func (f *Flags) check() error {
+	switch {
+	case f.Script != "" && f.Model != "":
+		return exit.Usagef("--script and --model are two models: give one of them")
+	case f.Yes && f.Approve != "" && f.Approve != string(agent.AllowAll):
+		return exit.Usagef("--yes is --approve all, but --approve says %s: give one of them", term.Quote(f.Approve))
+	case f.DSH && f.Session != "":
+		return exit.Usagef("--dsh is for a new session: the one of --session stays what it is")
+	case f.MaxSteps < 0:
+		return exit.Usagef("--max-steps %d: give a number from 1 on, or 0 for no limit", f.MaxSteps)
+	case !(f.MaxCost >= 0 && f.MaxCost < 1e9):
+		return exit.Usagef("--max-cost %g: give US dollars, or 0 for no limit", f.MaxCost)
+	}
+	return nil
+}
+
+// policy puts --approve and --yes over what the configuration says.
+func (f *Flags) policy(configured string) (agent.Policy, error) {
+	approve := configured
+	if f.Approve != "" {
+		approve = f.Approve
+	}
+	if f.Yes {
+		approve = string(agent.AllowAll)
+	}
+	return policyOf(approve, "--approve ")
+}
+
+func policyOf(name, what string) (agent.Policy, error) {
+	switch p := agent.Policy(name); p {
+	case "":
+		return agent.AskAll, nil
+	case agent.AskAll, agent.AskExec, agent.AllowAll, agent.AllowRead:
+		return p, nil
+	}
+	return "", exit.Usagef("%s%s: use ask, edits, all or none", what, term.Quote(name))
+}
+
+func (w *Work) steps() int {
+	switch {
+	case w.flags.given("max-steps"):
+		return w.flags.MaxSteps
+	case w.flags.Unlimited:
+		return 0
+	}
+	return w.cfg.Limits.Steps
+}
+
+// cost is the limit in micro-dollars, 0 for none.
+func (w *Work) cost() int64 {
+	usd := w.cfg.Limits.CostUSD
+	if w.flags.given("max-cost") {
+		usd = w.flags.MaxCost
+	}
+	return int64(usd * 1e6)
+}
+
+// readSystem is the system prompt: ours, or the file of --system.
+func (w *Work) readSystem() (string, error) {
+	if w.flags.System == "" {
+		return strings.TrimSpace(agent.DefaultSystem), nil
+	}
+	name := "--system " + term.Line(w.flags.System)
+	f, err := os.Open(w.a.Path(w.flags.System))
+	if err != nil {
+		return "", exit.With(2, fmt.Errorf("--system: %w", err))
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, MaxInput+1))
+	switch {
+	case err != nil:
+		return "", exit.With(2, fmt.Errorf("--system: %w", err))
+	case len(b) > MaxInput:
+		return "", exit.Usagef("%s is longer than 8 MiB: that is no system prompt", name)
+	case !utf8.Valid(b):
+		return "", exit.Usagef("%s is not UTF-8 text", name)
+	}
+	return strings.TrimSpace(llm.Clean(string(b))), nil
+}
