@@ -8,6 +8,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -20,14 +21,25 @@ type checks struct {
 	crossing   []crossing // turn bounds inside a compaction bracket, not judged yet
 
 	calls         []call // of the open turn, without a result yet
-	requests      []request
+	uncounted     bool   // the open turn has more calls than are followed
+	late          []request
+	unchecked     bool // requests whose digest was not looked at were reported
 	attachments   map[string]bool
 	firstUnmarked outcrop.Seq
 	opened        wire.Pos // where the last turn/start stands
+	bracket       *crossing
 }
 
-// crossing is a turn bound inside a compaction bracket. It is no fault when the
-// bracket is never closed: the next session/end-seed makes it stale.
+// How much is kept of what a log can have any number of.
+const (
+	maxCalls       = 4096
+	maxLate        = 64 << 10
+	maxAttachments = 64 << 10
+)
+
+// crossing is a turn bound inside a compaction bracket, or the start of one. It
+// is no fault when the bracket is never closed: the next session/end-seed makes
+// it stale.
 type crossing struct {
 	seq outcrop.Seq
 	pos wire.Pos
@@ -52,7 +64,7 @@ func newChecks(v *verifier, h outcrop.Header) checks {
 
 // add looks at the next record.
 func (c *checks) add(rec *outcrop.Record) {
-	pos := c.v.reader.Pos()
+	pos := c.v.source.Pos()
 	if rec.Run != nil {
 		// All members of a run have the same turn and step, so one stands for
 		// all of them.
@@ -61,16 +73,14 @@ func (c *checks) add(rec *outcrop.Record) {
 	}
 	e := &rec.Event
 	c.v.dsh.events.add(e)
-	// An event without a type, and removed types, are refused by admission.
-	named := e.Type != "" || jsonwire.Kind(jsonwire.Get(e.Line(), "type")) == '"'
-	if named && !e.Type.Known() && !e.Ignorable && e.Type != "mode/set" && e.Type != "request/header-delta" {
+	if unknownType(e) {
 		c.v.emit(c.unknown(e, pos))
 	}
 	c.invariant(*e, pos)
 	switch e.Type {
 	case outcrop.TypeTurnStart:
 		c.v.sum.Turns++
-		c.calls, c.opened = c.calls[:0], pos
+		c.calls, c.uncounted, c.opened = c.calls[:0], false, pos
 	case outcrop.TypeTurnEnd:
 		c.dangling()
 	case outcrop.TypeAssistantMessage:
@@ -79,6 +89,10 @@ func (c *checks) add(rec *outcrop.Record) {
 		c.answered(e)
 	case outcrop.TypeOutcropRequest:
 		c.recorded(e, pos)
+	case outcrop.TypeCompactionStart:
+		c.bracket = &crossing{e.Seq, pos}
+	case outcrop.TypeCompactionEnd, outcrop.TypeEndSeed:
+		c.bracket = nil
 	}
 	if e.Type.Surface() {
 		if e.Op.IsZero() && c.firstUnmarked < 0 {
@@ -86,6 +100,13 @@ func (c *checks) add(rec *outcrop.Record) {
 		}
 		c.attached(e, pos)
 	}
+}
+
+// unknownType reports a type that no reader may pass over. An event without a
+// type, and removed types, are refused by admission.
+func unknownType(e *outcrop.Event) bool {
+	named := e.Type != "" || jsonwire.Kind(jsonwire.Get(e.Line(), "type")) == '"'
+	return named && !e.Type.Known() && !e.Ignorable && e.Type != "mode/set" && e.Type != "request/header-delta"
 }
 
 func (c *checks) unknown(e *outcrop.Event, pos wire.Pos) Finding {
@@ -131,14 +152,32 @@ func (c *checks) breach(label string, seq outcrop.Seq, pos wire.Pos) {
 		"the log can be continued; the program that wrote it has a fault")
 }
 
-// asked remembers the calls of an assistant/message.
+// asked remembers the calls of an assistant/message and judges them.
 func (c *checks) asked(e *outcrop.Event, pos wire.Pos) {
-	for b := range jsonwire.Elements(jsonwire.Get(jsonwire.Get(e.Data, "message"), "content")) {
-		if !jsonwire.TextIs(jsonwire.Get(b, "type"), "tool-call") {
-			continue
+	msg := jsonwire.Get(e.Data, "message")
+	var ids map[string]bool
+	for id, block := range callIDs(msg) {
+		if ids == nil {
+			ids = map[string]bool{}
 		}
-		id, _ := jsonwire.Text(jsonwire.Get(b, "id"))
-		c.calls = append(c.calls, call{id, e.Seq, pos})
+		name, _ := jsonwire.Text(jsonwire.Get(block, "name"))
+		switch {
+		case id == "" || name == "":
+			c.v.warn("BAD_CALL", e.Seq, pos, "a tool call has no id or no name", "requests mend it; the log stays as it is")
+		case ids[id]:
+			c.v.warn("BAD_CALL", e.Seq, pos, fmt.Sprintf("two tool calls of one message have the id %q", id), "requests give the second one another id; the log stays as it is")
+		}
+		ids[id] = true
+		if args, ok := jsonwire.Text(jsonwire.Get(block, "arguments")); ok && args != "" && (jsonwire.Kind([]byte(args)) != '{' || jsonwire.Valid([]byte(args)) != nil) {
+			c.v.warn("BAD_ARGUMENTS", e.Seq, pos, fmt.Sprintf("the arguments of call %q are no JSON object: they may have been cut off", id),
+				"requests have {} in their place; the log stays as it is")
+		}
+		if len(c.calls) < maxCalls {
+			c.calls = append(c.calls, call{id, e.Seq, pos})
+		} else if !c.uncounted {
+			c.uncounted = true
+			c.v.warn("MORE_FINDINGS", e.Seq, pos, fmt.Sprintf("the turn has more than %d calls without a result; the others are not followed", maxCalls), "")
+		}
 	}
 }
 
@@ -146,7 +185,7 @@ func (c *checks) answered(e *outcrop.Event) {
 	if !e.Op.IsAppend() {
 		return
 	}
-	id, _ := jsonwire.Text(jsonwire.Get(jsonwire.Get(jsonwire.Get(e.Data, "message"), "source"), "callId"))
+	id := answers(jsonwire.Get(e.Data, "message"))
 	if i := slices.IndexFunc(c.calls, func(x call) bool { return x.id == id }); i >= 0 {
 		c.calls = slices.Delete(c.calls, i, i+1)
 	}
@@ -161,18 +200,73 @@ func (c *checks) dangling() {
 	c.calls = c.calls[:0]
 }
 
-// recorded remembers a request digest for the end.
+// recorded compares a recorded request digest with the log. The request was
+// built from the events up to prefix; what changed a request since then is
+// looked at in the end.
 func (c *checks) recorded(e *outcrop.Event, pos wire.Pos) {
 	digest, ok := jsonwire.Text(jsonwire.Get(e.Data, "digest"))
 	prefix, whole := jsonwire.Int(jsonwire.Get(e.Data, "prefix"))
 	if !ok {
 		return
 	}
-	if !whole || prefix < 0 || outcrop.Seq(prefix) >= e.Seq {
+	r := request{e.Seq, outcrop.Seq(prefix), digest, pos}
+	switch f := c.v.fold; {
+	case !whole || prefix < 0 || r.prefix >= e.Seq:
 		c.v.warn("DIGEST_MISMATCH", e.Seq, pos, "the recorded request names no earlier event as its prefix", "")
+	case c.v.firstRefused >= 0 && r.prefix >= c.v.firstRefused:
+		// Behind an event that was refused, the log of this verification is not
+		// what the requests were built from.
+	case f.full || len(c.late) == maxLate:
+		if !c.unchecked {
+			c.unchecked = true
+			c.v.warn("MORE_FINDINGS", e.Seq, pos, "request digests from here on are not looked at: the surface is too large", "")
+		}
+	case f.changed > r.prefix:
+		c.late = append(c.late, r)
+	default:
+		c.compare(r, f.digest())
+	}
+}
+
+func (c *checks) compare(r request, got string) {
+	if got != r.digest {
+		c.v.warn("DIGEST_MISMATCH", r.seq, r.pos, fmt.Sprintf("the log up to event %d gives another request than the one recorded: %s, recorded %s", r.prefix, got, r.digest),
+			"the log was changed after the request, or the request was not built from it")
+	}
+}
+
+// lateRequests compares the digests of requests that were recorded after what
+// they were built from had changed. The log is read again for them.
+func (c *checks) lateRequests() {
+	if len(c.late) == 0 {
 		return
 	}
-	c.requests = append(c.requests, request{e.Seq, outcrop.Seq(prefix), digest, pos})
+	src, done, err := c.v.target.open(c.v.ctx)
+	if err != nil {
+		c.v.fail(err)
+		return
+	}
+	f, err := newFold(src.Header(), c.v.resultAgain)
+	if err != nil {
+		c.v.fail(err)
+		return
+	}
+	slices.SortStableFunc(c.late, func(a, b request) int { return int(a.prefix - b.prefix) })
+	for rec, err := range src.Records() {
+		if err != nil || f.add(&rec) != nil || f.full {
+			break // no prefix reaches further
+		}
+		for len(c.late) > 0 && c.late[0].prefix <= rec.Last() {
+			c.compare(c.late[0], f.digest())
+			c.late = c.late[1:]
+		}
+		if c.v.ctx.Err() != nil || len(c.late) == 0 {
+			break
+		}
+	}
+	if err := done(); err != nil {
+		c.v.fail(err)
+	}
 }
 
 // attached looks for the attachments that a message names.
@@ -180,11 +274,13 @@ func (c *checks) attached(e *outcrop.Event, pos wire.Pos) {
 	if c.v.opts.Attachment == nil || !bytes.Contains(e.Data, []byte("attachmentId")) {
 		return
 	}
-	for id := range attachmentIDs(e.Data) {
-		if c.attachments[id] {
+	for id := range store.AttachmentIDs(e.Data) {
+		if c.attachments[id] || len(c.attachments) == maxAttachments {
 			continue
 		}
-		c.attachments[id] = true
+		if c.attachments[id] = true; len(c.attachments) == maxAttachments {
+			c.v.warn("MORE_FINDINGS", e.Seq, pos, fmt.Sprintf("the log names more than %d attachments; the others are not looked for", maxAttachments), "")
+		}
 		there, err := c.v.opts.Attachment(c.v.ctx, id)
 		switch {
 		case err != nil:
@@ -196,38 +292,16 @@ func (c *checks) attached(e *outcrop.Event, pos wire.Pos) {
 	}
 }
 
-// attachmentIDs yields the string members called attachmentId, at any depth.
-func attachmentIDs(v []byte) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		const name = `"attachmentId"`
-		for {
-			i := bytes.Index(v, []byte(name))
-			if i < 0 {
-				return
-			}
-			v = v[i+len(name):]
-			at := jsonwire.Space(v, 0)
-			if at >= len(v) || v[at] != ':' {
-				continue
-			}
-			at = jsonwire.Space(v, at+1)
-			id, ok := jsonwire.Text(v[at:])
-			if ok && !yield(id) {
-				return
-			}
-		}
-	}
-}
-
 // finish reports what can be said only at the end.
-func (c *checks) finish(log outcrop.Log) {
-	// Behind an event that was refused, the log of this verification is not
-	// what the requests were built from.
-	for seq := range c.v.neutral {
-		c.requests = slices.DeleteFunc(c.requests, func(r request) bool { return r.prefix >= seq })
+func (c *checks) finish() {
+	c.lateRequests()
+	if c.bracket != nil {
+		c.v.warn("COMPACTION_OPEN", c.bracket.seq, c.bracket.pos, "the log ends inside a compaction that begins here",
+			"it did not come to its end and changed nothing; opening the session makes it stale")
 	}
-	for _, r := range wrongDigests(log, c.requests) {
-		c.v.warn("DIGEST_MISMATCH", r.seq, r.pos, fmt.Sprintf("the log up to event %d gives another request than the one recorded: %s, recorded %s", r.prefix, r.got, r.digest),
-			"the log was changed after the request, or the request was not built from it")
-	}
+	c.v.fold.orphans(func(seq outcrop.Seq, id string) bool {
+		c.v.warn("ORPHAN_RESULT", seq, wire.Pos{}, fmt.Sprintf("the call %q, which this result on the surface answers, does not stand before it", id),
+			"requests are built without the result; the log stays as it is")
+		return !c.v.over
+	})
 }

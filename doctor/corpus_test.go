@@ -87,10 +87,16 @@ func TestVerifyCorpus(t *testing.T) {
 					t.Errorf("a healthy log: %s\n%v", sum.AppendJSON(nil), found)
 				}
 				for _, f := range found {
-					// A log that was killed ends in an open turn, and dsh prunes
-					// between turns, which its own invariant forbids. Nothing
-					// else is wrong with what it wrote.
-					if f.Code != "TURN_OPEN" && !(f.Code == "TOOL_REWRITE_OUTSIDE_TURN" && strings.HasPrefix(l.name, "prune/")) {
+					// A log that was killed ends in an open turn, maybe in a
+					// compaction; dsh prunes between turns, which its own
+					// invariant forbids; and one model was made to cut off the
+					// arguments of a call. Nothing else is wrong with what it
+					// wrote.
+					expected := f.Code == "TURN_OPEN" ||
+						f.Code == "COMPACTION_OPEN" && strings.Contains(l.name, "mid-compaction") ||
+						f.Code == "TOOL_REWRITE_OUTSIDE_TURN" && strings.HasPrefix(l.name, "prune/") ||
+						f.Code == "BAD_ARGUMENTS" && strings.HasPrefix(l.name, "tool-roundtrip")
+					if !expected {
 						t.Errorf("finding in a healthy log: %s", f.AppendJSON(nil))
 					}
 				}

@@ -7,19 +7,26 @@
 // can be continued as it is, after cutting a torn tail and closing an open
 // turn, which are warnings. Errors are what admission refuses (its codes are
 // those of package outcrop, see docs/format.md), damage that is no torn tail,
-// records that are too big to be read, half an old shape, and TYPE_UNKNOWN.
-// After an error the event counts as neutral and verifying goes on. The other
-// codes are warnings:
+// records that are too big to be read, half an old shape, TYPE_UNKNOWN, and a
+// place in a root that keeps the store from opening it. After an error the event
+// counts as neutral and verifying goes on. The other codes are warnings:
 //
 //	TORN_TAIL            the last bytes do not count and are cut by the next append
 //	TURN_OPEN            the log ends inside a turn
+//	COMPACTION_OPEN      the log ends inside a compaction bracket
 //	DANGLING_CALL        a tool call without a result in a turn that is closed
+//	ORPHAN_RESULT        a result on the surface whose call does not stand before it
+//	BAD_CALL             a tool call without id or name, or with an id that another one has
+//	BAD_ARGUMENTS        arguments of a tool call that are no JSON object
 //	DIGEST_MISMATCH      a recorded request digest is not that of the log
 //	ATTACHMENT_MISSING   an attachment that a message names cannot be found
+//	SEED_LENGTH          the header says that more events were inherited than there are
+//	HEADER_ID            the session's id is empty, so that only a file can hold it
 //	BLANK_LINE CRLF DUPLICATE_NAME INVALID_UTF8 NUMBER_LOSSY
 //	                     odd content that is read over
 //	the optional invariants, under the label in upper case: CHUNK_NOT_IN_STEP …
-//	MORE_FINDINGS        there were more than are listed
+//	MORE_FINDINGS        something was not looked for any more, so that memory and
+//	                     time stay bounded
 //
 // # The verdict of dsh
 //
@@ -29,10 +36,16 @@
 // in dsh_lines.go and dsh_frames.go, its checks of events in dsh_events.go,
 // its folders in dsh_layout.go.
 //
+// # Repair
+//
+// Plan says what Repair would do, Repair does it: see repair.go. Verify and Plan
+// write nothing anywhere.
+//
 // # Cost
 //
-// The log is in memory as a session holds it, a packed row once; everything
-// else is bounded. Each refused event costs another pass over the file.
+// A log is read twice and not kept, whatever its size. Memory is that of the
+// longest line as package wire holds it, at most 32 MiB of what stands on the
+// surface, and nine bytes a node.
 package doctor
 
 import (
@@ -42,15 +55,19 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
-// Target is the log file to verify.
+// Target is the log to verify.
 type Target struct {
 	Name     string // what Summary.Target says: a path or a session id
 	R        io.ReaderAt
 	Size     int64
 	Encoding wire.Encoding
+	// Open opens a log that is in no file; the members above but Name are zero
+	// then, places are not known and dsh has no verdict.
+	Open func(ctx context.Context) (store.Stored, error)
 }
 
 // Options are what a verification may look at besides the file. The zero value
@@ -117,7 +134,7 @@ type Summary struct {
 	OK         bool
 	Format     string // "dsh-v0"; "dsh-vN" for a later one that is not read; "" when the file holds no session
 	Encoding   wire.Encoding
-	Events     int         // as stored, those saved from a torn frame included
+	Events     int         // as stored, those saved from a torn frame included; without those behind damage
 	LastSeq    outcrop.Seq // -1 without events
 	Surface    int         // nodes
 	Generation int
@@ -126,8 +143,8 @@ type Summary struct {
 	// TruncatedAt is the byte where the next append cuts a torn tail, nil
 	// without one.
 	TruncatedAt *int64
-	DSH         Verdict
-	DSHClass    string // class of dsh's refusal, else ""
+	DSH         Verdict // "" for a log that is in no file
+	DSHClass    string  // class of dsh's refusal, else ""
 	Errors      int
 	Warnings    int
 

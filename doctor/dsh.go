@@ -25,39 +25,59 @@ type dshJudge struct {
 	file   dshFile
 	events dshEvents
 
-	admission string // class of the first refusal of an event
+	admission fault // the first refusal of an event
+
+	stop context.CancelFunc
+	done chan error // has the error of reading when the file was read
 }
 
-// read reads the file by dsh's rules. It is called before events are added.
-func (d *dshJudge) read(ctx context.Context, t Target, p *Place) error {
+// start begins to read the file by dsh's rules, beside the reading by ours.
+func (d *dshJudge) start(ctx context.Context, t Target, p *Place) {
 	d.place = p.root(t.Encoding)
 	if d.found = t.R != nil; !d.found || d.place != "" {
+		return
+	}
+	ctx, d.stop = context.WithCancel(ctx)
+	d.done = make(chan error, 1)
+	go func() {
+		file, err := readDSHFile(ctx, t.R, t.Size, t.Encoding == wire.Zstd)
+		if d.file = file; file.fatal == "" {
+			d.place = p.header(file.header)
+		}
+		d.done <- err
+	}()
+}
+
+// wait waits until the file was read, and returns the error of that. With cut
+// it is not read to its end: nobody wants the verdict.
+func (d *dshJudge) wait(cut bool) error {
+	if d.done == nil {
 		return nil
 	}
-	var err error
-	d.file, err = readDSHFile(ctx, t.R, t.Size, t.Encoding == wire.Zstd)
-	if d.file.fatal == "" {
-		d.place = p.header(d.file.header)
+	if cut {
+		d.stop()
 	}
-	d.events.limit = d.file.events
+	err := <-d.done
+	d.stop()
+	d.done = nil
 	return err
 }
 
 // refusedByAdmission notes that a session cannot be built beyond an event.
 func (d *dshJudge) refusedByAdmission(code outcrop.Code, seq outcrop.Seq) {
-	if d.admission == "" && int64(seq) < d.file.events {
-		d.admission = classOf(code)
-	}
+	d.admission.first(classOf(code), seq)
 }
 
-// verdict holds when all events have been added. The order is dsh's: the file,
-// its place, the events one pass after the other, the header, the session.
+// verdict holds when all events have been added and the file was read. The
+// order is dsh's: the file, its place, the events one pass after the other, the
+// header, the session.
 func (d *dshJudge) verdict() (Verdict, string) {
 	absent := ""
 	if !d.found {
 		absent = "not-found"
 	}
-	for _, class := range [...]string{d.file.fatal, d.place, absent, d.events.class(), d.file.header.late, d.admission} {
+	n := d.file.events
+	for _, class := range [...]string{d.file.fatal, d.place, absent, d.events.class(n), d.file.header.late, d.admission.within(n)} {
 		if class != "" {
 			return DSHRefused, class
 		}

@@ -12,58 +12,68 @@ import (
 // whole log there, so a later event that fails an earlier pass is what dsh
 // reports; here one pass keeps the first failure of each.
 type dshEvents struct {
-	limit int64 // events that dsh's scanner counts; later ones are not seen
-
-	names   string // removed vocabulary
-	shapes  string // old shapes and messages
-	unknown string // types outside the vocabulary
-	closers string // what the computing of closers stumbles over
+	names   fault // removed vocabulary
+	shapes  fault // old shapes and messages
+	unknown fault // types outside the vocabulary
+	closers fault // what the computing of closers stumbles over
 }
 
-// class is the refusal that comes first, or "".
-func (d *dshEvents) class() string {
-	for _, c := range [...]string{d.names, d.shapes, d.unknown, d.closers} {
-		if c != "" {
+// fault is the first event that a pass refuses, and the class of its refusal.
+type fault struct {
+	class string
+	seq   outcrop.Seq
+}
+
+// within is the class of a fault among the first limit events, or "".
+func (f fault) within(limit int64) string {
+	if int64(f.seq) < limit {
+		return f.class
+	}
+	return ""
+}
+
+func (f *fault) first(class string, seq outcrop.Seq) {
+	if f.class == "" {
+		f.class, f.seq = class, seq
+	}
+}
+
+// class is the refusal that comes first among the events that dsh's scanner
+// counts, or "".
+func (d *dshEvents) class(limit int64) string {
+	for _, f := range [...]fault{d.names, d.shapes, d.unknown, d.closers} {
+		if c := f.within(limit); c != "" {
 			return c
 		}
 	}
 	return ""
 }
 
-func first(slot *string, class string) {
-	if *slot == "" {
-		*slot = class
-	}
-}
-
 // add looks at one event, old shapes already upgraded.
 func (d *dshEvents) add(e *outcrop.Event) {
-	if int64(e.Seq) >= d.limit {
-		return
-	}
 	noData := e.Data == nil || jsonwire.Kind(e.Data) == 'n'
 	switch e.Type {
 	case "request/header-delta":
-		first(&d.names, "legacy-header-delta")
+		d.names.first("legacy-header-delta", e.Seq)
 	case "mode/set":
-		first(&d.names, "legacy-mode-set")
+		d.names.first("legacy-mode-set", e.Seq)
 	case outcrop.TypeRequestHeader:
 		if noData {
-			first(&d.names, "internal-type-error")
+			d.names.first("internal-type-error", e.Seq)
 		} else if jsonwire.TextIs(jsonwire.Get(e.Data, "reason"), "fallback") {
-			first(&d.names, "legacy-header-fallback")
+			d.names.first("legacy-header-fallback", e.Seq)
 		}
 	case outcrop.TypeTurnStart:
 		if noData {
-			first(&d.shapes, "internal-type-error")
+			d.shapes.first("internal-type-error", e.Seq)
 		}
 	case outcrop.TypeStepStart, outcrop.TypeToolCall:
 		if noData {
-			first(&d.closers, "internal-type-error")
+			d.closers.first("internal-type-error", e.Seq)
 		}
 	}
 	if !e.Type.DSH() && !e.Ignorable {
-		first(&d.unknown, "unsupported-event-type")
+		d.unknown.first("unsupported-event-type", e.Seq)
 	}
 }
 
@@ -71,22 +81,17 @@ func (d *dshEvents) add(e *outcrop.Event) {
 // is refused by admission too, maybe for another reason, so no other event has
 // to be looked at.
 func (d *dshEvents) message(e *outcrop.Event) {
-	if int64(e.Seq) >= d.limit {
-		return
-	}
 	switch e.Type {
 	case outcrop.TypeUserMessage:
-		first(&d.shapes, dshMessage(e.Type, e.Data))
+		d.shapes.first(dshMessage(e.Type, e.Data), e.Seq)
 	case outcrop.TypeAssistantMessage, outcrop.TypeToolResult:
-		first(&d.shapes, dshMessage(e.Type, jsonwire.Get(e.Data, "message")))
+		d.shapes.first(dshMessage(e.Type, jsonwire.Get(e.Data, "message")), e.Seq)
 	}
 }
 
 // refused notes an old shape that has no upgrade, by the code of the reader.
 func (d *dshEvents) refused(code outcrop.Code, seq outcrop.Seq) {
-	if int64(seq) < d.limit {
-		first(&d.shapes, classOf(code))
-	}
+	d.shapes.first(classOf(code), seq)
 }
 
 // dshMessage judges the message of a surface event; the order of the rules is

@@ -39,7 +39,7 @@ func readDSHFile(ctx context.Context, r io.ReaderAt, size int64, compressed bool
 		return f, nil
 	}
 	s := dshLines{}
-	if err := br.each(ctx, s.write); err != nil {
+	if err := br.each(ctx, s.write); err != nil && !errors.Is(err, errFatal) {
 		return f, err
 	}
 	f.events, f.fatal = s.events, s.fatal
@@ -51,7 +51,7 @@ func readDSHFile(ctx context.Context, r io.ReaderAt, size int64, compressed bool
 
 func readDSHZstd(ctx context.Context, r io.ReaderAt, size int64) (dshFile, error) {
 	f := dshFile{cut: -1}
-	frames, err := dshFrames(r, size)
+	frames, err := findDSHFrames(r, size)
 	var class errFrame
 	switch {
 	case errors.As(err, &class):
@@ -59,11 +59,11 @@ func readDSHZstd(ctx context.Context, r io.ReaderAt, size int64) (dshFile, error
 		return f, nil
 	case err != nil:
 		return f, err
-	case len(frames) == 0 || frames[0].torn:
+	case frames.count == 0 || frames.first.torn:
 		f.fatal = "file-no-frame"
 		return f, nil
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecoded))
+	dec, err := newFrameDecoder()
 	if err != nil {
 		return f, err
 	}
@@ -71,10 +71,11 @@ func readDSHZstd(ctx context.Context, r io.ReaderAt, size int64) (dshFile, error
 	z := frameText{r: r, dec: dec}
 
 	var header []byte
-	if err := z.whole(ctx, frames[0], func(p []byte) {
-		if len(header) <= maxLine {
+	if err := z.whole(ctx, frames.first, func(p []byte) error {
+		if len(header) <= maxHeader {
 			header = append(header, p...)
 		}
+		return nil
 	}); err != nil {
 		return f.refuseFrame(err)
 	}
@@ -88,25 +89,21 @@ func readDSHZstd(ctx context.Context, r io.ReaderAt, size int64) (dshFile, error
 		return f, nil
 	}
 	s := dshLines{}
-	rest := frames[1:]
-	var torn *dshFrame
-	if n := len(rest); n > 0 && rest[n-1].torn {
-		torn, rest = &rest[n-1], rest[:n-1]
-	}
-	for _, fr := range rest {
-		if err := z.whole(ctx, fr, s.write); err != nil {
-			return f.refuseFrame(err)
+	err = frames.each(func(fr dshFrame) error {
+		if fr.start == frames.first.start || fr.torn {
+			return nil
 		}
-		if s.fatal != "" {
-			break
-		}
+		return z.whole(ctx, fr, s.write)
+	})
+	if err != nil && !errors.Is(err, errFatal) {
+		return f.refuseFrame(err)
 	}
 	if s.fatal == "" && s.committed != s.fed {
 		s.fatal = "file-zstd-torn-record"
 	}
-	if s.fatal == "" && torn != nil {
-		f.cut = torn.start
-		if err := z.torn(ctx, *torn, s.write); err != nil {
+	if s.fatal == "" && frames.torn != nil {
+		f.cut = frames.torn.start
+		if err := z.torn(ctx, *frames.torn, s.write); err != nil && !errors.Is(err, errFatal) {
 			return f, err
 		}
 	}
@@ -114,7 +111,16 @@ func readDSHZstd(ctx context.Context, r io.ReaderAt, size int64) (dshFile, error
 	return f, nil
 }
 
+// errFatal ends the decoding of frames: the text was refused.
+var errFatal = errors.New("refused")
+
+// newFrameDecoder makes the decoder of frameText.
+func newFrameDecoder() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecoded))
+}
+
 const (
+	maxHeader  = 16 << 20  // a longer header line is none, here as in package wire
 	maxWindow  = 128 << 20 // the largest window that Node's decoder takes
 	maxDecoded = 1 << 62   // frames are streamed, so their size is no limit
 )
@@ -134,17 +140,18 @@ func (f dshFile) refuseFrame(err error) (dshFile, error) {
 type frameText struct {
 	r   io.ReaderAt
 	dec *zstd.Decoder
+	buf []byte
 }
 
 // whole gives the text of a complete frame to write, checksum checked.
-func (z *frameText) whole(ctx context.Context, f dshFrame, write func([]byte)) error {
+func (z *frameText) whole(ctx context.Context, f dshFrame, write func([]byte) error) error {
 	src := &readErr{r: io.NewSectionReader(z.r, f.start, f.end-f.start)}
 	return z.stream(ctx, src, write)
 }
 
 // torn gives the text that can be had from an incomplete frame: all of it when
 // only checksum bytes are missing, else its complete blocks.
-func (z *frameText) torn(ctx context.Context, f dshFrame, write func([]byte)) error {
+func (z *frameText) torn(ctx context.Context, f dshFrame, write func([]byte) error) error {
 	var src io.Reader = io.NewSectionReader(z.r, f.start, f.end-f.start)
 	if f.lastBlock > 0 {
 		// The decoder holds the last block back until it has seen the
@@ -164,14 +171,23 @@ func (z *frameText) torn(ctx context.Context, f dshFrame, write func([]byte)) er
 	return err
 }
 
-func (z *frameText) stream(ctx context.Context, src *readErr, write func([]byte)) error {
+func (z *frameText) stream(ctx context.Context, src *readErr, write func([]byte) error) error {
 	if err := z.dec.Reset(src); err != nil {
 		return errDecode
 	}
-	err := newChunks(z.dec).each(ctx, write)
+	var no error // of write
+	if z.buf == nil {
+		z.buf = make([]byte, 64<<10)
+	}
+	err := (&chunks{r: z.dec, buf: z.buf}).each(ctx, func(p []byte) error {
+		no = write(p)
+		return no
+	})
 	switch {
 	case err == nil:
 		return nil
+	case no != nil:
+		return no
 	case src.err != nil:
 		return src.err
 	case ctx.Err() != nil:
@@ -214,7 +230,7 @@ func (c *chunks) next(ctx context.Context) ([]byte, error) {
 }
 
 // line returns the first line without its newline; found is false when there
-// is no newline at all, or none within maxLine.
+// is no newline at all, or none within maxHeader.
 func (c *chunks) line(ctx context.Context) (line []byte, found bool, err error) {
 	for {
 		p, err := c.next(ctx)
@@ -224,7 +240,7 @@ func (c *chunks) line(ctx context.Context) (line []byte, found bool, err error) 
 			return line, true, nil
 		}
 		line = append(line, p...)
-		if err == io.EOF || len(line) > maxLine {
+		if err == io.EOF || len(line) > maxHeader {
 			return nil, false, nil
 		}
 		if err != nil {
@@ -233,15 +249,21 @@ func (c *chunks) line(ctx context.Context) (line []byte, found bool, err error) 
 	}
 }
 
-// each gives every block to write until the end.
-func (c *chunks) each(ctx context.Context, write func([]byte)) error {
+// each gives every block to write until the end, or until write says no.
+func (c *chunks) each(ctx context.Context, write func([]byte) error) error {
 	if len(c.left) > 0 {
-		write(c.left)
+		if err := write(c.left); err != nil {
+			return err
+		}
 		c.left = nil
 	}
 	for {
 		p, err := c.next(ctx)
-		write(p)
+		if len(p) > 0 {
+			if err := write(p); err != nil {
+				return err
+			}
+		}
 		if err == io.EOF {
 			return nil
 		}

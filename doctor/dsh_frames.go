@@ -23,20 +23,46 @@ type errFrame string
 
 func (e errFrame) Error() string { return string(e) }
 
-// dshFrames finds the frames of a file by their headers alone, the way dsh
-// does before it decodes anything. The last frame may be torn.
-func dshFrames(r io.ReaderAt, size int64) ([]dshFrame, error) {
-	var out []dshFrame
-	w := &walker{r: r, size: size, buf: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4096)}
-	for at := int64(0); at < size; {
-		f, err := w.frame(at)
-		if err != nil {
-			return out, err
+// dshFrames are the frames of a file by their headers alone, the way dsh finds
+// them before it decodes anything. They are walked over once to judge them and
+// once more to decode them, so that a file of many costs no memory.
+type dshFrames struct {
+	r     io.ReaderAt
+	size  int64
+	first dshFrame
+	count int
+	torn  *dshFrame // the rest of the last one
+}
+
+func findDSHFrames(r io.ReaderAt, size int64) (*dshFrames, error) {
+	f := &dshFrames{r: r, size: size}
+	err := f.each(func(fr dshFrame) error {
+		if f.count == 0 {
+			f.first = fr
 		}
-		out = append(out, f)
-		at = f.end
+		f.count++
+		if fr.torn {
+			f.torn = &fr
+		}
+		return nil
+	})
+	return f, err
+}
+
+// each calls visit for each frame, from the first one on.
+func (f *dshFrames) each(visit func(dshFrame) error) error {
+	w := newWalker(f.r, f.size)
+	for at := int64(0); at < f.size; {
+		fr, err := w.frame(at)
+		if err == nil {
+			err = visit(fr)
+		}
+		if err != nil {
+			return err
+		}
+		at = fr.end
 	}
-	return out, nil
+	return nil
 }
 
 // walker reads forward with few calls, and jumps over block payloads.
@@ -45,6 +71,12 @@ type walker struct {
 	size int64
 	at   int64 // where buf stands in the file
 	buf  *bufio.Reader
+
+	taken int64 // how many times it looked at the file
+}
+
+func newWalker(r io.ReaderAt, size int64) *walker {
+	return &walker{r: r, size: size, buf: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4096)}
 }
 
 var errShort = errors.New("file ends")
@@ -60,7 +92,7 @@ func (w *walker) seek(at int64) {
 
 // take reads the next n bytes, at most eight.
 func (w *walker) take(n int) (uint64, error) {
-	if w.size-w.at < int64(n) {
+	if w.taken++; w.size-w.at < int64(n) {
 		return 0, errShort
 	}
 	var b [8]byte

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 
+	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -86,4 +88,44 @@ func (p *Place) header(h dshHeader) string {
 		return "misplaced-log"
 	}
 	return ""
+}
+
+// findings are what keeps the store that the place is in from opening the log.
+func (p *Place) findings(h outcrop.Header) (out []Finding) {
+	if p == nil {
+		return nil
+	}
+	add := func(code outcrop.Code, msg, hint string) {
+		out = append(out, Finding{Code: code, Severity: SeverityError, Seq: -1, Line: 1, TextOffset: -1, Message: msg, Hint: hint})
+	}
+	project := "_no-cwd"
+	if h.Cwd != nil {
+		project = jsonl.ProjectKey(*h.Cwd)
+	}
+	const moved = "name the file by its path to look at it; move its folder to where it belongs to go on"
+	switch {
+	case h.ID != p.ID:
+		add("IDENTITY_MISMATCH", "the header names session "+strconv.Quote(h.ID)+", the folder session "+strconv.Quote(p.ID), moved)
+	case project != p.Project || jsonl.EncodeSegment(h.ID) != p.Session:
+		add("MISPLACED_LOG", "the header belongs to "+path.Join(project, jsonl.EncodeSegment(h.ID)), moved)
+	}
+	entries, err := fs.ReadDir(p.Root, path.Join(p.Project, p.Session))
+	if err != nil {
+		return out
+	}
+	for _, e := range entries {
+		if isLater(e.Name()) {
+			add("NEWER_GENERATION", e.Name()+" beside it is a newer generation of the log", "use the program that wrote it, or a newer version of this one")
+			break
+		}
+	}
+	return out
+}
+
+// isLater reports the name of a later generation: session.vN.jsonl, N from 1.
+func isLater(name string) bool {
+	rest, ok := strings.CutPrefix(name, "session.v")
+	n, ending, found := strings.Cut(rest, ".")
+	_, err := strconv.ParseUint(n, 10, 32)
+	return ok && found && err == nil && n[0] != '0' && (ending == string(wire.Plain) || ending == string(wire.Zstd))
 }

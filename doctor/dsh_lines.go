@@ -9,8 +9,12 @@ import (
 )
 
 // maxLine is the longest line that is looked into; a longer one counts as
-// unreadable, so that memory stays bounded.
-const maxLine = 256 << 20
+// unreadable. One of more than keptLine is read piece by piece, unless it is a
+// row, so that a line costs little memory.
+const (
+	maxLine  = 256 << 20
+	keptLine = 4 << 20
+)
 
 // dshLines is dsh's line scanner: which lines count, where a torn tail begins,
 // and when damage is fatal. It sees the text behind the header line.
@@ -26,42 +30,75 @@ type dshLines struct {
 	issue     string // class of the first issue
 	fatal     string // class of the refusal; the scan is over
 
-	rest []byte // an unfinished line
-	long bool   // the unfinished line is longer than maxLine
+	// The line that goes on in the next bytes.
+	rest []byte    // what was kept of it
+	size int       // its bytes so far
+	long *longLine // reads what is not kept; nil for a line that is kept
 }
 
-// write takes the next bytes of text, which may end anywhere.
-func (s *dshLines) write(p []byte) {
+// write takes the next bytes of text, which may end anywhere. The error is
+// errFatal, when nothing behind them counts any more.
+func (s *dshLines) write(p []byte) error {
 	for len(p) > 0 && s.fatal == "" {
 		n := bytes.IndexByte(p, '\n')
 		if n < 0 {
 			s.fed += int64(len(p))
-			if s.long = s.long || len(s.rest)+len(p) > maxLine; s.long {
-				s.rest = nil
-			} else {
-				s.rest = append(s.rest, p...)
-			}
-			return
+			s.hold(p)
+			return nil
 		}
 		line := p[:n]
-		if len(s.rest) > 0 {
-			s.rest = append(s.rest, line...)
-			line = s.rest
-		}
 		s.fed += int64(n) + 1
-		s.line(line, s.long)
-		s.rest, s.long = s.rest[:0], false
+		switch {
+		case s.size == 0:
+			s.line(readDSHLine(line))
+		default:
+			s.hold(line)
+			s.line(s.held())
+		}
+		if s.size = 0; cap(s.rest) > keptLine {
+			s.rest = nil
+		}
+		s.rest, s.long = s.rest[:0], nil
 		p = p[n+1:]
 	}
+	if s.fatal != "" {
+		return errFatal
+	}
+	return nil
+}
+
+// hold takes a part of the line that goes on.
+func (s *dshLines) hold(p []byte) {
+	if s.size += len(p); s.size > maxLine {
+		s.rest, s.long = nil, nil
+		return
+	}
+	if s.long == nil && s.size > keptLine && !outcrop.IsRow(s.rest[:min(len(s.rest), 64)]) {
+		s.long = &longLine{}
+		s.long.write(s.rest)
+		s.rest = nil
+	}
+	if s.long != nil {
+		s.long.write(p)
+		return
+	}
+	s.rest = append(s.rest, p...)
+}
+
+// held is the line that was held, when all of it was.
+func (s *dshLines) held() dshLine {
+	switch {
+	case s.size > maxLine:
+		return dshLine{kind: notJSON}
+	case s.long != nil:
+		return s.long.end()
+	}
+	return readDSHLine(s.rest)
 }
 
 // line judges one line that ended in a newline.
-func (s *dshLines) line(line []byte, long bool) {
-	l := readDSHLine(line)
-	switch {
-	case long:
-		l = dshLine{kind: notJSON}
-	case l.kind == tooDeep:
+func (s *dshLines) line(l dshLine) {
+	if l.kind == tooDeep {
 		// dsh reads any depth. What stands in the line is not known here; it
 		// is taken for the event that belongs in its place.
 		l = dshLine{kind: isEvent, seq: s.events, count: 1}

@@ -1,10 +1,10 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 
@@ -12,16 +12,6 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/wire"
 )
-
-// maxPasses bounds how often a file is read again after an event that
-// admission refuses.
-const maxPasses = 100
-
-// So that a long log with many refused events ends in some time, fewer passes
-// are made once so much text was read again, in bytes.
-var maxReread int64 = 1 << 30
-
-const minPasses = 10
 
 // verifier is one verification.
 type verifier struct {
@@ -32,186 +22,207 @@ type verifier struct {
 	yield  func(Finding) bool
 	over   bool // the caller wants no more findings
 
-	reader *wire.Reader
+	source source
+	fold   *fold
 	dsh    dshJudge
 	checks checks
 
-	// A pass that ends at a refused event is followed by another one in which
-	// a neutral event stands in its place. What lies before seen was looked at
-	// by an earlier pass.
-	seen    outcrop.Seq
-	neutral map[outcrop.Seq]bool
-	reread  int64         // bytes of text that were read up to refused events
-	warned  int           // warnings of the reader that were reported
-	last    outcrop.Event // the one that admission was given last
+	refusals     int
+	firstRefused outcrop.Seq // -1 without one
+	warned       int         // warnings of the reader that were reported
+	now          *outcrop.Record
+	reread       int64 // bytes that were read again for results that are not kept
 }
 
 func (v *verifier) run() {
+	v.firstRefused = -1
+	inFile := v.target.Open == nil
+	if inFile {
+		v.dsh.start(v.ctx, v.target, v.opts.Place)
+	}
+	// Also when the caller stops, or panics.
+	defer func() {
+		if err := v.dsh.wait(v.over || v.sum.Err != nil && outcrop.CodeOf(v.sum.Err) == ""); err != nil && !v.over {
+			v.fail(err)
+		} else if err == nil && inFile {
+			v.sum.DSH, v.sum.DSHClass = v.dsh.verdict()
+		}
+		v.sum.OK = v.sum.Errors == 0 && v.sum.Err == nil
+	}()
 	v.check()
-	v.sum.OK = v.sum.Errors == 0 && v.sum.Err == nil
 }
 
 func (v *verifier) check() {
-	if err := v.dsh.read(v.ctx, v.target, v.opts.Place); err != nil {
-		v.fail(err)
-		return
-	}
-	defer func() { v.sum.DSH, v.sum.DSHClass = v.dsh.verdict() }()
-	r, err := wire.NewReader(v.target.R, v.target.Size, v.target.Encoding)
+	src, done, err := v.target.open(v.ctx)
 	if err != nil {
 		v.noSession(err)
 		return
 	}
-	v.sum.Format = "dsh-v0"
-	r.CheckContent()
-	v.reader = r
-	v.neutral = map[outcrop.Seq]bool{}
-	v.checks = newChecks(v, r.Header())
-
-	var s *outcrop.Session
-	for pass := 1; ; pass++ {
-		s, err = outcrop.Inspect(r.Header(), v.records(), outcrop.Options{})
-		if err == nil || v.over || !v.refused(err, outcrop.Seq(s.Len()), pass) {
-			break
+	defer func() {
+		if err := done(); err != nil {
+			v.fail(err)
 		}
+	}()
+	v.sum.Format = "dsh-v0"
+	v.source = src
+	v.checks = newChecks(v, src.Header())
+	if v.fold, err = newFold(src.Header(), v.resultAgain); err != nil {
+		v.noSession(err)
+		return
 	}
+	v.header(src.Header())
+	v.records()
 	if v.over || v.sum.Err != nil {
 		return
 	}
-	if s.NoMarkers() {
+	v.sum.Events, v.sum.LastSeq = v.fold.Len(), outcrop.Seq(v.fold.Len()-1)
+	v.sum.Surface, v.sum.Generation = len(v.fold.Nodes()), v.fold.Generation()
+	v.end(src.Header())
+}
+
+// header reports what the header means for the log's place.
+func (v *verifier) header(h outcrop.Header) {
+	if h.ID == "" {
+		v.emit(Finding{Code: "HEADER_ID", Severity: SeverityWarning, Seq: -1, Line: 1, TextOffset: -1, Message: "the session's id is empty",
+			Hint: "a file can hold it, no other store can; doctor --repair --id gives it one"})
+	}
+	for _, f := range v.opts.Place.findings(h) {
+		v.emit(f)
+	}
+}
+
+// end reports what the end of the log shows.
+func (v *verifier) end(h outcrop.Header) {
+	if v.fold.NoMarkers() {
 		v.noMarkers()
 	}
-	v.sum.Events, v.sum.LastSeq = s.Len(), outcrop.Seq(s.Len()-1)
-	v.sum.Surface, v.sum.Generation = s.Surface().Len(), s.Surface().Generation()
 	v.tail()
-	if turn, step, open := outcrop.OpenTurn(s.Log()); open {
+	last := outcrop.Seq(v.fold.Len() - 1)
+	if turn, step, open := v.fold.OpenTurn(); open {
 		v.sum.OpenTurn = true
 		msg := "the log ends inside turn " + strconv.Itoa(turn)
 		if step > 0 {
 			msg += ", step " + strconv.Itoa(step)
 		}
-		if err := outcrop.CheckClosers(s.Log()); err != nil {
+		if err := v.fold.CheckClosers(); err != nil {
 			v.unclosable(err, v.checks.opened)
 		} else {
-			v.warn("TURN_OPEN", outcrop.Seq(s.Len()-1), wire.Pos{}, msg, "opening the session closes it as interrupted")
+			v.warn("TURN_OPEN", last, wire.Pos{}, msg, "opening the session closes it as interrupted")
 		}
 	}
-	v.checks.finish(s.Log())
+	if n := h.SeedLength; n != nil && *n > int64(v.fold.Len()) {
+		v.warn("SEED_LENGTH", -1, wire.Pos{Line: 1}, fmt.Sprintf("the header says that %d events were inherited, the log has %d", *n, v.fold.Len()),
+			"the log lost events, or its header is that of another one")
+	}
+	v.checks.finish()
 }
 
-// refused notes that admission refused the event at seq, and reports whether
-// another pass is to be made.
-func (v *verifier) refused(err error, seq outcrop.Seq, pass int) bool {
-	var e *outcrop.Error
-	if v.sum.Err != nil || !errors.As(err, &e) || !errors.Is(err, outcrop.ErrRefused) || v.neutral[seq] {
-		return false
-	}
-	f := v.finding(SeverityError, e)
-	f.Seq = seq
-	v.place(&f, v.reader.Pos())
-	v.emit(f)
-	if v.last.Seq == seq {
-		v.dsh.events.message(&v.last)
-	}
-	v.dsh.refusedByAdmission(e.Code, seq)
-	v.neutral[seq] = true
-	pos := v.reader.Pos()
-	v.reread += max(pos.Offset, pos.TextOffset)
-	if pass == maxPasses || pass >= minPasses && v.reread > maxReread {
-		v.warn("MORE_FINDINGS", seq, v.reader.Pos(), fmt.Sprintf("%d events were refused; the ones behind are not looked for", pass), "")
-		return false
-	}
-	return !v.over
-}
-
-// records yields the file's records for admission, with a neutral event in the
-// place of each that cannot be used, and looks at each that no earlier pass
-// has looked at.
-func (v *verifier) records() iter.Seq2[outcrop.Record, error] {
-	return func(yield func(outcrop.Record, error) bool) {
-		next := outcrop.Seq(0)
-		for rec, err := range v.reader.Records() {
-			v.oddities()
-			if v.over {
-				return
-			}
-			if ctxErr := v.ctx.Err(); ctxErr != nil {
-				v.fail(ctxErr)
-				return
-			}
-			if err != nil {
-				var more bool
-				if rec, more = v.unusable(rec, err, next); !more {
-					return
-				}
-			} else {
-				// A record that was too big to read may have been a run.
-				for next < rec.Seq {
-					if !yield(neutral(next, rec.Time), nil) {
-						return
-					}
-					next++
-				}
-				v.last = rec.Event
-				if rec.Seq >= v.seen {
-					v.checks.add(&rec)
-					v.seen = rec.Last() + 1
-				}
-				if v.neutral[rec.Seq] {
-					rec = neutral(rec.Seq, rec.Time)
-				}
-			}
-			next = rec.Last() + 1
-			if v.over || !yield(rec, nil) {
-				return
-			}
-		}
+// records reads the log.
+func (v *verifier) records() {
+	for rec, err := range v.source.Records() {
 		v.oddities()
+		if v.over {
+			return
+		}
+		if ctxErr := v.ctx.Err(); ctxErr != nil {
+			v.fail(ctxErr)
+			return
+		}
+		if err != nil {
+			if !v.unusable(rec, err) {
+				return
+			}
+			v.fold.Pass(1)
+			continue
+		}
+		if n := int(rec.Seq) - v.fold.Len(); n > 0 {
+			v.fold.Pass(n) // a record that was too big to read may have been a run
+		}
+		v.now = &rec
+		v.checks.add(&rec)
+		if err := v.fold.add(&rec); err != nil {
+			v.refused(err, &rec)
+		}
+		if v.over {
+			return
+		}
 	}
+	v.oddities()
 }
 
-// unusable reports an error of the reader and gives what stands in its place;
-// more is false when nothing is read behind it.
-func (v *verifier) unusable(rec outcrop.Record, err error, next outcrop.Seq) (stand outcrop.Record, more bool) {
+// refused reports an event that admission refuses.
+func (v *verifier) refused(err error, rec *outcrop.Record) {
 	var e *outcrop.Error
 	if !errors.As(err, &e) {
 		v.fail(err)
-		return rec, false
+		return
 	}
-	legacy := strings.HasPrefix(string(e.Code), "LEGACY_")
-	if e.Code == "" {
-		v.fail(err)
-		return rec, false
+	f := v.finding(SeverityError, e)
+	f.Seq = rec.Seq
+	v.place(&f, v.source.Pos())
+	v.emit(f)
+	v.dsh.events.message(&rec.Event)
+	v.dsh.refusedByAdmission(e.Code, rec.Seq)
+	if v.refusals++; v.firstRefused < 0 {
+		v.firstRefused = rec.Seq
 	}
-	if next >= v.seen {
-		f := v.finding(SeverityError, e)
-		v.place(&f, v.reader.Pos())
-		v.emit(f)
-		if legacy {
-			v.dsh.events.refused(e.Code, rec.Seq)
-		}
-		v.seen = next + 1
-	}
-	if e.Code != "RECORD_TOO_BIG" && !legacy {
-		return rec, false
-	}
-	return neutral(next, rec.Time), true
 }
 
-// neutral is an event that changes nothing.
-func neutral(seq outcrop.Seq, time int64) outcrop.Record {
-	line := []byte(`{"type":"feedback/record","seq":` + strconv.FormatInt(int64(seq), 10) +
-		`,"time":` + strconv.FormatInt(min(max(time, -jsonwire.MaxSafe), jsonwire.MaxSafe), 10) + `,"data":{}}`)
-	e, err := outcrop.DecodeEvent(line)
-	if err != nil {
-		panic("doctor: the neutral event: " + err.Error()) // its text is a constant but for two numbers
+// unusable reports an error of the reader; false when nothing is read behind
+// it.
+func (v *verifier) unusable(rec outcrop.Record, err error) bool {
+	var e *outcrop.Error
+	if !errors.As(err, &e) || e.Code == "" {
+		v.fail(err)
+		return false
 	}
-	return outcrop.Record{Event: e}
+	f := v.finding(SeverityError, e)
+	v.place(&f, v.source.Pos())
+	v.emit(f)
+	legacy := strings.HasPrefix(string(e.Code), "LEGACY_")
+	if legacy {
+		v.dsh.events.refused(e.Code, rec.Seq)
+	}
+	if v.firstRefused < 0 {
+		v.firstRefused = outcrop.Seq(v.fold.Len())
+	}
+	return e.Code == "RECORD_TOO_BIG" || legacy
+}
+
+// maxReread is how much is read again, in bytes, for results that are too many
+// to be kept.
+const maxReread = 64 << 30
+
+// resultAgain reads the data of a tool/result that is not kept. When that would
+// take too long it answers with what replaces it, which then fits.
+func (v *verifier) resultAgain(seq outcrop.Seq) []byte {
+	if v.reread > maxReread {
+		v.warn("MORE_FINDINGS", v.now.Seq, v.source.Pos(), "it is not looked for whether a rewritten result was changed only in its content: the surface is too large", "")
+		return v.now.Data
+	}
+	var data []byte
+	src, done, err := v.target.open(v.ctx)
+	if err != nil {
+		v.fail(err)
+		return v.now.Data
+	}
+	for rec, err := range src.Records() {
+		if v.reread += int64(len(rec.Data)); err == nil && rec.Seq == seq {
+			data = bytes.Clone(rec.Data)
+		}
+		if rec.Seq >= seq || v.ctx.Err() != nil {
+			break
+		}
+	}
+	if err := done(); err != nil {
+		v.fail(err)
+	}
+	return data
 }
 
 // oddities reports what the reader warned of since the last call.
 func (v *verifier) oddities() {
-	list, _ := v.reader.Warnings()
+	list, _ := v.source.Warnings()
 	for ; v.warned < len(list); v.warned++ {
 		w := list[v.warned]
 		v.warn(outcrop.Code(w.Kind), w.Seq, w.Pos, w.Msg, oddHints[w.Kind])
@@ -228,10 +239,10 @@ var oddHints = map[wire.WarningKind]string{
 
 // tail reports how the file ends.
 func (v *verifier) tail() {
-	if list, n := v.reader.Warnings(); n > len(list) {
+	if list, n := v.source.Warnings(); n > len(list) {
 		v.warn("MORE_FINDINGS", -1, wire.Pos{}, fmt.Sprintf("%d more odd lines", n-len(list)), "")
 	}
-	t := v.reader.Tail()
+	t := v.source.Tail()
 	if !t.Torn {
 		return
 	}
@@ -285,6 +296,10 @@ func (v *verifier) noSession(err error) {
 	f.Seq, f.Line, f.Offset = -1, 1, 0
 	v.emit(f)
 	if errors.Is(err, outcrop.ErrUnsupported) {
+		if err := v.dsh.wait(false); err != nil {
+			v.fail(err)
+			return
+		}
 		v.sum.Format = "dsh-v" + v.version()
 		v.sum.Err = err
 		return

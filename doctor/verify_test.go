@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -183,6 +184,42 @@ func TestVerifyFinds(t *testing.T) {
 			sum:  doctor.Summary{OK: true, Events: 4, LastSeq: 3, Turns: 1, DSH: "ok"},
 		},
 		{
+			name: "a compaction in which the log ends",
+			file: plain(dshHeader, `{"type":"compaction/start","seq":0,"time":1,"data":{"compactionId":"c","turn":null}}`),
+			want: []string{"warning COMPACTION_OPEN 0 2"},
+			sum:  doctor.Summary{OK: true, Events: 1, LastSeq: 0, DSH: "ok"},
+		},
+		{
+			name: "calls that no provider takes",
+			file: plain(dshHeader, `{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}`, `{"type":"step/start","seq":1,"time":1,"data":{"turn":1,"step":1}}`,
+				assistant(2, 1, `[{"type":"tool-call","id":"c1","name":"n","arguments":"{\"a\":"},{"type":"tool-call","id":"c1","name":"n","arguments":""},{"type":"tool-call","id":"c2","name":"","arguments":"[]"}]`)),
+			want: []string{"warning BAD_ARGUMENTS 2 4", "warning BAD_CALL 2 4", "warning BAD_CALL 2 4", "warning BAD_ARGUMENTS 2 4", "warning TURN_OPEN 2 0"},
+			sum:  doctor.Summary{OK: true, Events: 3, LastSeq: 2, Surface: 1, Turns: 1, OpenTurn: true, DSH: "ok"},
+		},
+		{
+			name: "a result whose call was covered alone",
+			file: plain(ownHeader, `{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}`, `{"type":"step/start","seq":1,"time":1,"data":{"turn":1,"step":1}}`,
+				assistant(2, 1, `[{"type":"tool-call","id":"c1","name":"n","arguments":"{}"}]`),
+				`{"type":"tool/call","seq":3,"time":1,"data":{"turn":1,"step":1,"callId":"c1","name":"n","arguments":"{}"}}`,
+				result(4, "long", `"sourceEventSeqs":[3],"surfaceOp":"append"`),
+				`{"type":"step/end","seq":5,"time":1,"data":{"turn":1,"step":1}}`, ended(6, 1, "completed"),
+				user(7, `"surfaceOp":{"op":"replace","start":2,"end":2},"sourceEventSeqs":[2]`)),
+			want: []string{"warning ORPHAN_RESULT 4 0"},
+			sum:  doctor.Summary{OK: true, Events: 8, LastSeq: 7, Surface: 2, Generation: 1, Turns: 1, DSH: "ok"},
+		},
+		{
+			name: "more inherited events than there are",
+			file: plain(strings.Replace(dshHeader, `"createdAt"`, `"parentSession":"p","seedLength":3,"createdAt"`, 1), note(0)),
+			want: []string{"warning SEED_LENGTH -1 1"},
+			sum:  doctor.Summary{OK: true, Events: 1, LastSeq: 0, DSH: "ok"},
+		},
+		{
+			name: "an empty id",
+			file: plain(strings.Replace(dshHeader, `"s1"`, `""`, 1), note(0)),
+			want: []string{"warning HEADER_ID -1 1"},
+			sum:  doctor.Summary{OK: true, Events: 1, LastSeq: 0, DSH: "ok"},
+		},
+		{
 			name: "no fault in a compaction that a crash left open",
 			file: plain(dshHeader,
 				`{"type":"compaction/start","seq":0,"time":1,"data":{"compactionId":"c","turn":null}}`,
@@ -316,6 +353,66 @@ func TestVerifyRecomputesRequestDigests(t *testing.T) {
 	found, _ := verify(t, memory(file, wire.Plain), doctor.Options{})
 	if len(found) != 3 {
 		t.Errorf("after a change: %v", codes(found))
+	}
+}
+
+// A request may be recorded after what it was built from has changed.
+func TestVerifyRecomputesDigestsThatWereRecordedLate(t *testing.T) {
+	file := requestLog(t, func(_ int, d string) string { return d })
+	var digests []string // of the requests in the log, and where they were built
+	for _, l := range strings.Split(string(file), "\n") {
+		if strings.Contains(l, `"outcrop/request"`) {
+			digests = append(digests, l)
+		}
+	}
+	if len(digests) != 4 {
+		t.Fatalf("%d requests", len(digests))
+	}
+	at := 12 // the length of the log
+	for i, spoil := range []bool{false, true, false} {
+		l := digests[i]
+		l = regexp.MustCompile(`"seq":\d+`).ReplaceAllString(l, fmt.Sprintf(`"seq":%d`, at+i))
+		if spoil {
+			l = strings.Replace(l, `"digest":"v1:`, `"digest":"v1:0`, 1)
+		}
+		file = append(file, l+"\n"...)
+	}
+	found, sum := verify(t, memory(file, wire.Plain), doctor.Options{})
+	if len(found) != 1 || found[0].Code != "DIGEST_MISMATCH" || found[0].Seq != 13 || sum.Events != 15 {
+		t.Errorf("%v %s", codes(found), sum.AppendJSON(nil))
+	}
+}
+
+// What is not looked at any more is said once, and nothing else changes.
+func TestVerifyGivesUpOnWhatIsTooMuch(t *testing.T) {
+	big := func(seq int) string {
+		return strings.Replace(user(seq, `"surfaceOp":"append"`), `"text":"t"`, `"text":"`+strings.Repeat("x", 11<<20)+`"`, 1)
+	}
+	request := func(seq int) string {
+		return fmt.Sprintf(`{"type":"outcrop/request","seq":%d,"time":1,"data":{"prefix":%d,"digest":"v1:00"},"ignorable":true}`, seq, seq-1)
+	}
+	found, sum := verify(t, memory(plain(ownHeader, big(0), request(1), big(2), big(3), request(4), request(5)), wire.Plain), doctor.Options{})
+	if diff := cmp.Diff([]string{"warning DIGEST_MISMATCH 1 3", "warning MORE_FINDINGS 4 6"}, codes(found)); diff != "" || sum.Surface != 3 {
+		t.Errorf("%s (-want +got):\n%s", sum.AppendJSON(nil), diff)
+	}
+	// Results are compared all the same: they are read again.
+	call := assistant(0, 1, `[{"type":"tool-call","id":"c1","name":"n","arguments":"{}"}]`)
+	file := plain(ownHeader, call, result(1, "long", `"surfaceOp":"append"`), big(2), big(3), big(4),
+		result(5, "cut", `"sourceEventSeqs":[1],"surfaceOp":{"op":"replace","start":1,"end":1}`),
+		strings.Replace(result(6, "cut", `"sourceEventSeqs":[5],"surfaceOp":{"op":"replace","start":5,"end":5}`), `"isError":false`, `"isError":true`, 1))
+	found, _ = verify(t, memory(file, wire.Plain), doctor.Options{})
+	found = slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.Severity == doctor.SeverityWarning })
+	if diff := cmp.Diff([]string{"error REWRITE_NOT_CONTENT_ONLY 6 8"}, codes(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var calls strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&calls, `,{"type":"tool-call","id":"c%d","name":"n","arguments":"{}"}`, i)
+	}
+	found, _ = verify(t, memory(plain(ownHeader, `{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}`, `{"type":"step/start","seq":1,"time":1,"data":{"turn":1,"step":1}}`,
+		assistant(2, 1, "["+calls.String()[1:]+"]"), `{"type":"step/end","seq":3,"time":1,"data":{"turn":1,"step":1}}`, ended(4, 1, "completed")), wire.Plain), doctor.Options{})
+	if len(found) != 4097 || found[0].Code != "MORE_FINDINGS" || found[4096].Code != "DANGLING_CALL" {
+		t.Errorf("%d findings", len(found))
 	}
 }
 

@@ -47,7 +47,7 @@ func storeOrigin(from string) config.Origin {
 }
 
 // unused are sections that a file may have for a later version.
-var unused = []string{"compaction.", "mcp."}
+var unused = []string{"compaction."}
 
 func (a *app) setting(v config.Value) error {
 	used := true

@@ -10,19 +10,23 @@ import (
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
 func (a *app) newForkCommand() *cobra.Command {
 	var at int64
-	var id string
+	var id, before string
 	c := &cobra.Command{
 		Use:   "fork TARGET",
 		Short: "A new session from a prefix of one",
 		Long: `Makes a new session in the store that begins with the events of TARGET up to
 and including --at SEQ, or with all of them. Inside a turn the cut moves down to
 the end of the last step that lies before it, and the turn is closed as
-interrupted; where there is none, and at a user message, the turn is left out.`,
+interrupted; where there is none, and at a user message, the turn is left out.
+
+--before undoes a compaction: the cut lies before it began. It is named by the
+seq of its start or of its checkpoint, or as last.`,
 		Args: exactly("TARGET"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("at") && at < 0 {
@@ -31,22 +35,32 @@ interrupted; where there is none, and at a user message, the turn is left out.`,
 			if c.Flags().Changed("id") && id == "" {
 				return exit.Usagef("--id is empty")
 			}
+			if before != "" && c.Flags().Changed("at") {
+				return exit.Usagef("--at and --before are two places to cut: give one of them")
+			}
 			if id == "" {
 				id = a.Env.NewID()
 			}
-			return a.fork(c.Context(), args[0], outcrop.Seq(at), id)
+			return a.fork(c.Context(), args[0], outcrop.Seq(at), before, id)
 		},
 	}
 	c.Flags().Int64Var(&at, "at", everything, "last event that the new session takes over, a `SEQ`")
 	noDefault(c, "at")
+	c.Flags().StringVar(&before, "before", "", "cut before this `COMPACTION`: a seq of it, or last")
 	c.Flags().StringVar(&id, "id", "", "`ID` of the new session (default: a new one)")
 	return c
 }
 
-func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, id string) error {
+func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, before, id string) error {
 	t, err := a.Resolve(ctx, name)
 	if err != nil {
 		return err
+	}
+	var lost []int
+	if before != "" {
+		if at, lost, err = a.beforeCompaction(ctx, t, before); err != nil {
+			return err
+		}
 	}
 	dst := t.Store
 	if t.Path != "" {
@@ -75,9 +89,15 @@ func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, id string) 
 		} else {
 			o.Number("openTurn", int64(cut.Turn))
 		}
+		if before != "" {
+			o.Raw("lacks", answer.List(len(lost), func(dst []byte, i int) []byte { return jsonwire.AppendInt(dst, int64(lost[i])) }))
+		}
 		return a.Line(o.Bool("closed", cut.Closed).End())
 	}
 	a.Text(id + "\n")
+	if len(lost) > 0 {
+		a.Note("turns %d to %d are not in the new session", lost[0], lost[len(lost)-1])
+	}
 	switch {
 	case cut.Closed:
 		a.Note("turn %d was open there: cut after event %d, the end of its last step, and closed as interrupted", cut.Turn, cut.Boundary)

@@ -15,7 +15,6 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/llm"
-	"github.com/outcrop-dev/outcrop/llm/openai"
 )
 
 func (a *app) newModelsCommand() *cobra.Command {
@@ -58,7 +57,7 @@ func (a *app) listProviders(cfg *config.Config) error {
 		if a.Flags.JSON {
 			models := slices.Sorted(maps.Keys(p.Models))
 			o := answer.New().Text("provider", p.Name).Text("kind", p.Kind).Text("baseUrl", p.BaseURL).
-				Text("key", state).TextOrNull("keyEnv", p.KeyEnv).Bool("supported", p.Kind == config.KindOpenAI).
+				Text("key", state).TextOrNull("keyEnv", p.KeyEnv).Bool("supported", true).
 				Raw("models", answer.List(len(models), func(dst []byte, i int) []byte {
 					return append(dst, modelJSON(answer.Inner(), models[i], p.Models[models[i]]).End()...)
 				}))
@@ -67,11 +66,7 @@ func (a *app) listProviders(cfg *config.Config) error {
 			}
 			continue
 		}
-		kind := p.Kind
-		if kind != config.KindOpenAI {
-			key = "no client in this version"
-		}
-		a.Text(term.Cut(term.Pad(term.Line(p.Name), 14)+term.Pad(kind, 11)+term.Pad(term.Cut(term.Line(key), 27), 28)+term.Line(p.BaseURL), term.Width) + "\n")
+		a.Text(term.Cut(term.Pad(term.Line(p.Name), 14)+term.Pad(p.Kind, 11)+term.Pad(term.Cut(term.Line(key), 27), 28)+term.Line(p.BaseURL), term.Width) + "\n")
 		for _, m := range slices.Sorted(maps.Keys(p.Models)) {
 			a.Text(term.Cut("  "+term.Line(p.Name+":"+m)+modelText(p.Models[m]), term.Width) + "\n")
 		}
@@ -120,8 +115,11 @@ func modelText(s *config.Settings) string {
 	if s.Window > 0 {
 		parts = append(parts, "window "+term.Count(s.Window))
 	}
+	if s.Images {
+		parts = append(parts, "images")
+	}
 	if s.Price != nil {
-		parts = append(parts, "$"+dollars(s.Price.Input)+" in, $"+dollars(s.Price.Output)+" out a million")
+		parts = append(parts, "$"+perMillion(s.Price.Input)+" in, $"+perMillion(s.Price.Output)+" out a million")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -129,8 +127,8 @@ func modelText(s *config.Settings) string {
 	return "  " + strings.Join(parts, ", ")
 }
 
-// dollars writes micro-dollars.
-func dollars(micro int64) string {
+// perMillion writes the micro-dollars that a million tokens cost.
+func perMillion(micro int64) string {
 	return strconv.FormatFloat(float64(micro)/1e6, 'f', -1, 64)
 }
 
@@ -165,7 +163,7 @@ func (a *app) listModels(ctx context.Context, cfg *config.Config, name string) e
 	return nil
 }
 
-func (a *app) modelLine(p *config.Provider, m openai.ModelInfo) error {
+func (a *app) modelLine(p *config.Provider, m llm.ModelInfo) error {
 	s := config.Settings{Window: m.Window}
 	if own := p.Models[m.ID]; own != nil {
 		s = *own

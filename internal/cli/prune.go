@@ -22,8 +22,8 @@ func (a *app) newPruneCommand() *cobra.Command {
 		Short: "Shorten tool results that the model sees",
 		Long: `Cuts the middle out of the results that stand at the nodes SEQ, or, without
 SEQ, of all that the policy lets be shortened: no errors, no images, nothing
-pinned, nothing of the newest exchanges. The log keeps the whole results, and the
-model can read them with history_read.
+pinned, nothing of the newest exchanges. The log keeps the whole results, and
+the model can read them with history_read.
 
 In a session that must stay readable for dsh a result can be shortened only
 inside a turn; there run and chat do it.`,

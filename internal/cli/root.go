@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/chat"
 	"github.com/outcrop-dev/outcrop/internal/config"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/run"
@@ -21,14 +22,23 @@ import (
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		run.Command(a.Desk),
+		chat.Command(a.Desk),
 		a.newListCommand(),
 		a.newShowCommand(),
 		a.newSurfaceCommand(),
 		a.newMessagesCommand(),
 		a.newRequestCommand(),
 		a.newLineageCommand(),
+		a.newUsageCommand(),
 		a.newVerifyCommand(),
+		a.newDoctorCommand(),
 		a.newForkCommand(),
+		a.newRewindCommand(),
+		run.RetryCommand(a.Desk),
+		a.newCompactCommand(),
+		a.newPruneCommand(),
+		a.newPinCommand(),
+		a.newSearchCommand(),
 		a.newConvertCommand(),
 		a.newModelsCommand(),
 		a.newConfigCommand(),
@@ -60,7 +70,7 @@ file (.jsonl or .jsonl.zstd).`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	f := root.PersistentFlags()
-	f.StringVar(&a.Flags.Store, "store", "", "`PLACE` of the sessions: jsonl:DIR, jsonl+plain:DIR or DIR (also OUTCROP_STORE)")
+	f.StringVar(&a.Flags.Store, "store", "", "`PLACE` of the sessions: jsonl:DIR, jsonl+plain:DIR, DIR or sqlite:FILE (also OUTCROP_STORE)")
 	f.StringVar(&a.Flags.Config, "config", "", "configuration `FILE` (also OUTCROP_CONFIG)")
 	f.StringVar(&a.Flags.Cwd, "cwd", "", "workspace `DIR` (default the session's, else the current one)")
 	f.BoolVar(&a.Flags.JSON, "json", false, "answer in JSON")

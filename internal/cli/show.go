@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history/rewind"
 	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/brief"
 	"github.com/outcrop-dev/outcrop/internal/desk"
@@ -21,6 +22,8 @@ type showFlags struct {
 	log       bool
 	raw       bool
 	modelView bool
+	follow    bool
+	all       bool
 }
 
 func (a *app) newShowCommand() *cobra.Command {
@@ -29,9 +32,12 @@ func (a *app) newShowCommand() *cobra.Command {
 		Use:   "show TARGET",
 		Short: "The conversation as a person reads it, or the log",
 		Long: `Shows the conversation: what was said and done, in the order in which it
-happened, also what a history edit covered later. --model-view shows what the
-model sees instead, --log every event, --raw the header and the lines exactly as
-they are stored.`,
+happened, also what a history edit covered later. What a rewind took away is one
+line, and --all shows it. --model-view shows what the model sees instead, --log
+every event, --raw the header and the lines exactly as they are stored.
+
+--follow shows what is there and then what comes, also when another program
+writes the log, until it is interrupted.`,
 		Args: exactly("TARGET"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(c); err != nil {
@@ -42,6 +48,10 @@ they are stored.`,
 				return err
 			}
 			switch {
+			case f.follow && f.log:
+				return a.follow(c.Context(), t, a.logLine)
+			case f.follow:
+				return a.follow(c.Context(), t, a.converse)
 			case f.raw:
 				return a.showRaw(c.Context(), t)
 			case f.log && !f.closed:
@@ -57,13 +67,15 @@ they are stored.`,
 			case f.modelView:
 				return a.showNodes(l)
 			}
-			return a.showConversation(l)
+			return a.showConversation(l, f.all)
 		},
 	}
 	f.register(c)
 	c.Flags().BoolVar(&f.log, "log", false, "all events")
 	c.Flags().BoolVar(&f.raw, "raw", false, "header and lines exactly as stored")
 	c.Flags().BoolVar(&f.modelView, "model-view", false, "what the model sees: the surface")
+	c.Flags().BoolVar(&f.all, "all", false, "also what was taken back by a rewind")
+	c.Flags().BoolVar(&f.follow, "follow", false, "go on with what comes, until interrupted")
 	return c
 }
 
@@ -85,6 +97,12 @@ func (f *showFlags) check(c *cobra.Command) error {
 		if f.closed || c.Flags().Changed("at") {
 			return exit.Usagef("--raw shows the whole log as it is stored: it takes neither --at nor --closed")
 		}
+	}
+	if f.all && (f.log || f.raw || f.modelView || f.follow) {
+		return exit.Usagef("--all is for the conversation: the other views and --follow leave nothing out")
+	}
+	if f.follow && (f.raw || f.modelView || f.closed || c.Flags().Changed("at")) {
+		return exit.Usagef("--follow shows the conversation, or with --log all events, to the end and further: it goes with nothing else")
 	}
 	return f.viewFlags.check(c)
 }
@@ -172,38 +190,82 @@ func (a *app) showNodes(l *seen) error {
 }
 
 // showConversation prints the events that once were appended to the surface, in
-// the order of the log, and in a line each what edited them.
-func (a *app) showConversation(l *seen) error {
+// the order of the log, and in a line each what edited them. What was rewound is
+// one line for each run of it, unless all is asked for.
+func (a *app) showConversation(l *seen, all bool) error {
 	said := false
+	var gone map[outcrop.Seq]outcrop.Seq
+	if !all {
+		gone = rewind.Gone(l.log, l.fold.Replacements)
+	}
+	folded, turn := 0, outcrop.Event{}
+	fold := func() {
+		if folded > 0 && !a.Flags.JSON {
+			a.Text(a.Style().Dim("-- "+term.Plural(folded, "message")+", rewound (--all shows them)") + "\n")
+		}
+		folded = 0
+	}
 	for r := range l.log.Records(0) {
 		if r.Run != nil {
 			continue
 		}
-		ev := r.Event
-		_, _, isReplace := ev.Op.Range()
-		appended := ev.Op.IsAppend() || l.noMarkers && ev.Type.Surface()
-		var err error
-		switch {
-		case appended:
-			said = true
-			err = a.entry(ev)
-		case a.Flags.JSON:
-		case isReplace:
-			a.Printer().Edit(ev)
-		case ev.Type == outcrop.TypeTurnStart:
-			a.Printer().Turn(ev)
-		case ev.Type == outcrop.TypeTurnEnd:
-			a.Printer().TurnEnd(ev)
+		if _, away := gone[r.Seq]; away {
+			if speaks(r.Event) {
+				folded++
+			}
+			said, turn = true, outcrop.Event{}
+			continue
 		}
-		if err != nil {
+		switch {
+		case len(gone) > 0 && r.Type == outcrop.TypeTurnStart:
+			turn = r.Event // printed when something of the turn is
+			continue
+		case r.Type == outcrop.TypeTurnEnd && folded > 0:
+			continue
+		case speaks(r.Event) || !r.Op.IsZero():
+			fold()
+			if turn.Type != "" {
+				if err := a.converse(turn); err != nil {
+					return err
+				}
+				turn = outcrop.Event{}
+			}
+		}
+		said = said || speaks(r.Event)
+		if err := a.converse(r.Event); err != nil {
 			return err
 		}
 	}
+	fold()
 	if l.open && !a.Flags.JSON {
 		a.Text(a.Style().Yellow(fmt.Sprintf("-- turn %d is open", l.turn)) + "\n")
 	}
 	if !said {
 		a.Note("no message in %s: --log shows all events", term.Plural(l.log.Len(), "event"))
+	}
+	return nil
+}
+
+// speaks reports an event that put a message into the conversation: it was
+// appended to the surface, or stands in a log without surface markers.
+func speaks(ev outcrop.Event) bool {
+	_, _, isReplace := ev.Op.Range()
+	return ev.Op.IsAppend() || ev.Type.Surface() && !isReplace
+}
+
+// converse prints what an event is to a conversation, nothing for most.
+func (a *app) converse(ev outcrop.Event) error {
+	_, _, isReplace := ev.Op.Range()
+	switch {
+	case speaks(ev):
+		return a.entry(ev)
+	case a.Flags.JSON:
+	case isReplace:
+		a.Printer().Edit(ev)
+	case ev.Type == outcrop.TypeTurnStart:
+		a.Printer().Turn(ev)
+	case ev.Type == outcrop.TypeTurnEnd:
+		a.Printer().TurnEnd(ev)
 	}
 	return nil
 }

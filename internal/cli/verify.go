@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/term"
-	"github.com/outcrop-dev/outcrop/store/blob"
+	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -27,7 +28,7 @@ func (a *app) newVerifyCommand() *cobra.Command {
 		Long: `Prints every finding and then a summary. A log is ok when it can be continued
 as it is, after cutting a torn tail and closing an open turn. Exit 0 when all
 are ok, 1 when one is not, 3 when a file holds no session or one of a format
-that cannot be read.`,
+that cannot be read. What can be done about findings, doctor says.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactly("TARGET")(c, args)
@@ -60,23 +61,17 @@ that cannot be read.`,
 
 // verify checks one target and returns its exit code.
 func (a *app) verify(ctx context.Context, name string, strict bool) (int, error) {
-	path, place, err := a.logFileOf(ctx, name)
+	p, err := a.patient(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	f, fi, err := jsonl.OpenBytes(path)
-	if err != nil {
-		return 0, exit.Unreadable(err)
+	defer p.close()
+	bar := a.progress("verifying", p.target.Size)
+	target := p.target
+	if target.R != nil {
+		target.R = bar.Reader(target.R)
 	}
-	defer f.Close()
-	enc, ok := wire.EncodingOf(path)
-	if !ok {
-		_, err := jsonl.File(path, jsonl.Options{})
-		return 0, exit.With(3, err)
-	}
-	o := doctor.Options{Place: place, Attachment: attachments(path, place)}
-	bar := a.progress("verifying", fi.Size())
-	findings, sum := doctor.Verify(ctx, doctor.Target{Name: name, R: bar.Reader(f), Size: fi.Size(), Encoding: enc}, o)
+	findings, sum := doctor.Verify(ctx, target, p.options)
 	defer bar.End()
 	for finding := range findings {
 		bar.End()
@@ -104,30 +99,65 @@ func (a *app) verify(ctx context.Context, name string, strict bool) (int, error)
 	return 0, nil
 }
 
-// logFileOf is the file that holds a target, and its place in a root.
-func (a *app) logFileOf(ctx context.Context, name string) (string, *doctor.Place, error) {
+// patient is a target of verify and doctor.
+type patient struct {
+	path    string // of the log file; "" for a session that lies in none
+	session string // id, "" for a file that is named by its path
+	target  doctor.Target
+	options doctor.Options
+	file    io.Closer // nil for a session that lies in none
+}
+
+// patient opens what a person named.
+func (a *app) patient(ctx context.Context, name string) (*patient, error) {
 	t, err := a.Resolve(ctx, name)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	if t.Path != "" {
-		return t.Path, nil, nil
-	}
-	root, ok := t.Store.(interface{ Root() string })
-	if !ok { // --store names one log file
-		return t.Store.Address(), nil, nil
-	}
-	path := ""
-	if sd, err := t.Store.Read(ctx, t.ID); err == nil {
-		path = sd.Path()
-		if err := sd.Close(); err != nil {
-			return "", nil, err
+	p := &patient{session: t.ID, target: doctor.Target{Name: name}, options: doctor.Options{Attachment: attachments(t.Store)}}
+	switch st := t.Store.(type) {
+	case *jsonl.FileStore:
+		p.path = st.Address()
+	case *jsonl.Store:
+		if p.path, err = a.fileIn(ctx, st, t.ID); err != nil {
+			return nil, err
 		}
-	} else if path = pathIn(err); path == "" {
-		return "", nil, exit.Unreadable(err)
+		dir := filepath.Dir(p.path)
+		p.options.Place = &doctor.Place{Root: os.DirFS(st.Root()), Project: filepath.Base(filepath.Dir(dir)), Session: filepath.Base(dir), ID: t.ID}
+	default:
+		p.target.Open = func(ctx context.Context) (store.Stored, error) { return st.Read(ctx, t.ID) }
+		return p, nil
 	}
-	dir := filepath.Dir(path)
-	return path, &doctor.Place{Root: os.DirFS(root.Root()), Project: filepath.Base(filepath.Dir(dir)), Session: filepath.Base(dir), ID: t.ID}, nil
+	f, fi, err := jsonl.OpenBytes(p.path)
+	if err != nil {
+		return nil, exit.Unreadable(err)
+	}
+	enc, ok := wire.EncodingOf(p.path)
+	if !ok {
+		_, err := jsonl.File(p.path, jsonl.Options{})
+		return nil, errors.Join(exit.With(3, err), f.Close())
+	}
+	p.file = f
+	p.target.R, p.target.Size, p.target.Encoding = f, fi.Size(), enc
+	return p, nil
+}
+
+func (p *patient) close() {
+	if p.file != nil {
+		p.file.Close()
+	}
+}
+
+// fileIn is the file that holds a session of a root, readable or not.
+func (a *app) fileIn(ctx context.Context, st *jsonl.Store, id string) (string, error) {
+	sd, err := st.Read(ctx, id)
+	if err == nil {
+		return sd.Path(), sd.Close()
+	}
+	if path := pathIn(err); path != "" {
+		return path, nil
+	}
+	return "", exit.Unreadable(err)
 }
 
 // pathIn is the log file that an error is about, "" when it is about none.
@@ -142,13 +172,12 @@ func pathIn(err error) string {
 	return e.Path
 }
 
-// attachments looks for attachments beside the root that holds a log. A file
-// outside a root has no place for them.
-func attachments(path string, place *doctor.Place) func(context.Context, string) (bool, error) {
-	if place == nil {
+// attachments looks for attachments where a store keeps them.
+func attachments(st store.Store) func(context.Context, string) (bool, error) {
+	objects := store.ObjectsOf(st)
+	if objects == nil {
 		return nil
 	}
-	objects := blob.Beside(filepath.Dir(filepath.Dir(filepath.Dir(path))))
 	return func(ctx context.Context, id string) (bool, error) {
 		_, err := objects.Get(ctx, id)
 		if errors.Is(err, outcrop.ErrNotFound) {
@@ -162,6 +191,11 @@ func (a *app) finding(name string, f doctor.Finding) error {
 	if a.Flags.JSON {
 		return a.Line(answer.New().Raw("finding", f.AppendJSON(nil)).End())
 	}
+	a.findingText(f)
+	return nil
+}
+
+func (a *app) findingText(f doctor.Finding) {
 	st := a.Style()
 	head := st.Yellow("warning")
 	if f.Severity == doctor.SeverityError {
@@ -186,7 +220,6 @@ func (a *app) finding(name string, f doctor.Finding) error {
 			a.Text("  " + l + "\n")
 		}
 	}
-	return nil
 }
 
 func (a *app) summary(s *doctor.Summary, strict bool) error {
@@ -213,10 +246,13 @@ func (a *app) summary(s *doctor.Summary, strict bool) error {
 			a.Text(fmt.Sprintf("  the torn tail is cut at byte %d by the next writer\n", *s.TruncatedAt))
 		}
 	}
-	dsh := string(s.DSH)
-	if s.DSHClass != "" {
-		dsh += " (" + s.DSHClass + ")"
+	dsh := ""
+	if s.DSH != "" {
+		dsh = ", dsh 0.1: " + string(s.DSH)
 	}
-	a.Text(fmt.Sprintf("  %s, %s, dsh 0.1: %s\n", term.Plural(s.Errors, "error"), term.Plural(s.Warnings, "warning"), term.Line(dsh)))
+	if s.DSHClass != "" {
+		dsh += " (" + term.Line(s.DSHClass) + ")"
+	}
+	a.Text(fmt.Sprintf("  %s, %s%s\n", term.Plural(s.Errors, "error"), term.Plural(s.Warnings, "warning"), dsh))
 	return nil
 }

@@ -1,0 +1,184 @@
+package doctor
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+)
+
+// fold follows a log by the rules of admission and keeps of it what stands on
+// the surface, which is what a request is made of. What is covered and what is
+// no message is not kept.
+type fold struct {
+	*outcrop.Inspection
+	missing func(outcrop.Seq) []byte // the data of a result that is not kept
+
+	kept map[outcrop.Seq]kept // by node
+	size int64                // bytes of what is kept
+	full bool                 // the surface is larger than maxKept, so nothing of it is kept any more
+
+	changed outcrop.Seq // the event that last changed what a request is made of, -1 before one
+	header  []byte      // sha256 of the request header in force, nil before one
+	chain   [][sha256.Size]byte
+}
+
+// kept is a message of the surface.
+type kept struct {
+	typ     outcrop.Type
+	data    []byte // of a tool/result, nil for others
+	message []byte // as logged; nil for one that derives to nothing
+}
+
+// maxKept is how much of a surface is kept, in bytes. No provider takes a
+// request of that size.
+const maxKept = 32 << 20
+
+// keptCost stands for what a node costs beside its text.
+const keptCost = 160
+
+func newFold(h outcrop.Header, missing func(outcrop.Seq) []byte) (*fold, error) {
+	f := &fold{missing: missing, kept: map[outcrop.Seq]kept{}, changed: -1}
+	var err error
+	f.Inspection, err = outcrop.NewInspection(h, f.result)
+	return f, err
+}
+
+func (f *fold) result(seq outcrop.Seq) []byte {
+	if k, ok := f.kept[seq]; ok {
+		return k.data
+	}
+	return f.missing(seq)
+}
+
+// add judges the next record. The error is why it was refused.
+func (f *fold) add(rec *outcrop.Record) error {
+	var gone []outcrop.Seq
+	at := -1
+	if start, end, ok := rec.Op.Range(); ok && rec.Run == nil {
+		nodes := f.Nodes()
+		at = slices.Index(nodes, start)
+		if j := slices.Index(nodes, end); at >= 0 && j >= at {
+			gone = slices.Clone(nodes[at : j+1])
+		}
+	}
+	before := len(f.Nodes())
+	if err := f.Add(*rec); err != nil || rec.Run != nil {
+		return err
+	}
+	switch {
+	case rec.Type == outcrop.TypeRequestHeader:
+		sum := sha256.Sum256(jsonwire.Get(rec.Data, "header"))
+		f.header, f.chain, f.changed = sum[:], f.chain[:0], rec.Seq
+	case gone != nil:
+		for _, seq := range gone {
+			f.drop(seq)
+		}
+		f.keep(&rec.Event)
+		f.chain, f.changed = f.chain[:min(len(f.chain), at+1)], rec.Seq
+	case len(f.Nodes()) > before:
+		f.keep(&rec.Event)
+		f.changed = rec.Seq
+	}
+	return nil
+}
+
+func (f *fold) drop(seq outcrop.Seq) {
+	k, ok := f.kept[seq]
+	if ok {
+		delete(f.kept, seq)
+		f.size -= keptCost + int64(len(k.message)+len(k.data))
+	}
+}
+
+// keep copies what counts of a message, so that the text around it is free.
+func (f *fold) keep(e *outcrop.Event) {
+	if f.full {
+		return
+	}
+	k := kept{typ: e.Type, message: f.Message()}
+	if f.size += keptCost + int64(len(k.message)); e.Type == outcrop.TypeToolResult {
+		f.size += int64(len(e.Data))
+	}
+	if f.size > maxKept {
+		f.full, f.kept, f.chain, f.size = true, nil, nil, 0
+		return
+	}
+	k.message = bytes.Clone(k.message)
+	if e.Type == outcrop.TypeToolResult {
+		k.data = bytes.Clone(e.Data)
+	}
+	f.kept[e.Seq] = k
+}
+
+// digest is the request digest of what was added so far, "" before there was a
+// request header. The chain is kept up to the first node that was replaced, so
+// a log full of requests costs little more than its messages. It means nothing
+// when the fold is full.
+func (f *fold) digest() string {
+	if f.header == nil {
+		return ""
+	}
+	if len(f.chain) == 0 {
+		f.chain = append(f.chain, [sha256.Size]byte(f.header))
+	}
+	for _, seq := range f.Nodes()[len(f.chain)-1:] {
+		block := f.chain[len(f.chain)-1]
+		if m := f.kept[seq].message; m != nil {
+			h := sha256.New()
+			h.Write(block[:])
+			h.Write(m)
+			h.Sum(block[:0])
+		}
+		f.chain = append(f.chain, block)
+	}
+	last := f.chain[len(f.chain)-1]
+	return "v1:" + hex.EncodeToString(last[:])
+}
+
+// callIDs are the ids of the tool calls of an assistant/message.
+func callIDs(message []byte) func(func(id string, call []byte) bool) {
+	return func(yield func(string, []byte) bool) {
+		for b := range jsonwire.Elements(jsonwire.Get(message, "content")) {
+			if !jsonwire.TextIs(jsonwire.Get(b, "type"), "tool-call") {
+				continue
+			}
+			id, _ := jsonwire.Text(jsonwire.Get(b, "id"))
+			if !yield(id, b) {
+				return
+			}
+		}
+	}
+}
+
+// answers is the id of the call that the message of a tool/result answers.
+func answers(message []byte) string {
+	id, _ := jsonwire.Text(jsonwire.Get(jsonwire.Get(message, "source"), "callId"))
+	return id
+}
+
+// orphans are the results on the surface whose call does not stand before them:
+// the call was covered alone, or another one took its result.
+func (f *fold) orphans(report func(seq outcrop.Seq, id string) bool) {
+	open := map[string]int{}
+	for _, seq := range f.Nodes() {
+		k, ok := f.kept[seq]
+		switch {
+		case !ok:
+			return
+		case k.typ == outcrop.TypeAssistantMessage:
+			for id := range callIDs(k.message) {
+				open[id]++
+			}
+		case k.typ == outcrop.TypeToolResult:
+			id := answers(k.message)
+			if open[id] == 0 && !report(seq, id) {
+				return
+			}
+			open[id] = max(open[id]-1, 0)
+		}
+	}
+}
