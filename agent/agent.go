@@ -247,8 +247,11 @@ func New(o Options) (*Agent, error) {
 	a.status = Status{Phase: Idle, Turn: a.lastTurn, Window: model.Window, Pending: a.inbox.len()}
 	a.life, a.kill = context.WithCancel(context.Background())
 	a.watch = newWatchers(s, func(ev outcrop.Event) {
-		if ev.Type == outcrop.TypeRequestHeader {
+		switch ev.Type {
+		case outcrop.TypeRequestHeader:
 			a.headerIs = nil
+		case outcrop.TypeOutcropRewind:
+			a.cutText = "" // it was taken out of the conversation
 		}
 	})
 	go a.own()

@@ -60,9 +60,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/internal/chat/tty"
 	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
@@ -156,7 +158,8 @@ func talk(ctx context.Context, w *work.Work, in, out *os.File, more []Action) er
 	defer func() { _ = t.Close() }() // a panic must not leave a raw terminal behind
 	cols, rows := t.Size()
 	style := term.Style(a.Env.Getenv("NO_COLOR") == "")
-	c := newChat(w, t, style, cols, rows, append(ownActions(), more...))
+	c := newChat(w, t, style, cols, rows, slices.Concat(ownActions(), pastActions(), more))
+	w.Notify = func(n history.Notice) { c.Print(term.Line(n.Text)) }
 	if a.Env.Terminal(a.Env.Stderr) {
 		back := a.Divert(c.notes)
 		defer back()

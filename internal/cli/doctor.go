@@ -12,6 +12,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/doctor"
+	"github.com/outcrop-dev/outcrop/doctor/repair"
 	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/term"
@@ -68,7 +69,7 @@ func (a *app) doctor(ctx context.Context, name string, f doctorFlags) error {
 		return err
 	}
 	defer p.close()
-	o := doctor.RepairOptions{ID: f.id, Cwd: a.Flags.Cwd, Place: p.options.Place}
+	o := repair.Options{ID: f.id, Cwd: a.Flags.Cwd, Place: p.options.Place}
 	if f.repair {
 		return a.repair(ctx, name, p, f, o)
 	}
@@ -76,7 +77,7 @@ func (a *app) doctor(ctx context.Context, name string, f doctorFlags) error {
 }
 
 // diagnose says what is wrong and what can be done.
-func (a *app) diagnose(ctx context.Context, name string, p *patient, o doctor.RepairOptions) error {
+func (a *app) diagnose(ctx context.Context, name string, p *patient, o repair.Options) error {
 	bar := a.progress("looking", p.target.Size)
 	target := p.target
 	if target.R != nil {
@@ -91,8 +92,8 @@ func (a *app) diagnose(ctx context.Context, name string, p *patient, o doctor.Re
 	if sum.Err != nil && outcrop.CodeOf(sum.Err) == "" {
 		return sum.Err
 	}
-	plan, refused := doctor.Plan(ctx, p.target, o)
-	if refused != nil && !errors.Is(refused, doctor.ErrNotRepairable) {
+	plan, refused := repair.NewPlan(ctx, p.target, o)
+	if refused != nil && !errors.Is(refused, repair.ErrNotRepairable) {
 		return refused
 	}
 	d := diagnosis{name: name, groups: groups.List(), sum: sum, plan: plan, refused: refused}
@@ -114,7 +115,7 @@ type diagnosis struct {
 	name    string
 	groups  []doctor.Group
 	sum     *doctor.Summary
-	plan    *doctor.Repair // nil: refused says why
+	plan    *repair.Plan // nil: refused says why
 	refused error
 	helps   []help
 }
@@ -126,7 +127,7 @@ type help struct{ command, does string }
 func (d *diagnosis) todo() bool { return d.plan != nil && len(d.plan.Changes) > 0 }
 
 // commands finds the commands that help.
-func (d *diagnosis) commands(a *app, o doctor.RepairOptions) {
+func (d *diagnosis) commands(a *app, o repair.Options) {
 	target := shown(d.name)
 	known := ""
 	if o.ID != "" {
@@ -206,7 +207,7 @@ func (a *app) say(d *diagnosis) error {
 }
 
 // steps prints what a repair does.
-func (a *app) steps(r *doctor.Repair) {
+func (a *app) steps(r *repair.Plan) {
 	for i, text := range r.Advice() {
 		c := r.Changes[i]
 		where := ""
@@ -253,7 +254,7 @@ func (a *app) sayJSON(d *diagnosis) error {
 }
 
 // changes prints what a repair does, one change a line.
-func (a *app) changes(r *doctor.Repair) error {
+func (a *app) changes(r *repair.Plan) error {
 	for _, c := range r.Changes {
 		if err := a.Line(answer.New().Raw("change", c.AppendJSON(nil)).End()); err != nil {
 			return err
@@ -279,9 +280,9 @@ func explained(err error) string {
 }
 
 // repair repairs a log.
-func (a *app) repair(ctx context.Context, name string, p *patient, f doctorFlags, o doctor.RepairOptions) error {
+func (a *app) repair(ctx context.Context, name string, p *patient, f doctorFlags, o repair.Options) error {
 	if p.path == "" {
-		_, err := doctor.Plan(ctx, p.target, o)
+		_, err := repair.NewPlan(ctx, p.target, o)
 		return exit.With(1, err)
 	}
 	state, err := a.StateHome()
@@ -289,19 +290,19 @@ func (a *app) repair(ctx context.Context, name string, p *patient, f doctorFlags
 		return err
 	}
 	now := a.Env.Now()
-	files := doctor.Files{
+	files := repair.Files{
 		Log: p.path, Keep: filepath.Join(state, "doctor"), Stamp: stamp(p, now),
 		Program: "outcrop", Now: now.UnixMilli(),
 	}
-	var plan *doctor.Repair
-	var saved doctor.Saved
+	var plan *repair.Plan
+	var saved repair.Saved
 	if f.inPlace {
-		plan, saved, err = doctor.InPlace(ctx, files, o)
+		plan, saved, err = repair.InPlace(ctx, files, o)
 	} else {
-		plan, saved, err = doctor.Copy(ctx, files, o, a.Path(f.out))
+		plan, saved, err = repair.Copy(ctx, files, o, a.Path(f.out))
 	}
 	switch {
-	case errors.Is(err, doctor.ErrNotRepairable):
+	case errors.Is(err, repair.ErrNotRepairable):
 		return exit.With(1, err)
 	case errors.Is(err, store.ErrLocked):
 		return exit.With(4, fmt.Errorf("%s: %w: end it there first", term.Line(name), err))

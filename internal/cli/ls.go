@@ -1,70 +1,209 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/collection"
+	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
+// listFlags are the flags of ls.
+type listFlags struct {
+	full     bool
+	state    string
+	tags     []string
+	starred  bool
+	in       string
+	limit    int
+	archived bool
+}
+
 func (a *app) newListCommand() *cobra.Command {
-	var full bool
+	var f listFlags
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "The sessions of the store, newest first",
 		Long: `Lists the sessions of the store, newest first. A session that cannot be read is
-listed with the reason. Without --full only the head and the tail of each log
-are read, so titles and turns are not known.`,
+listed with the reason. Title and turns are known of a log that was read once as
+a whole: a catalogue in the state folder remembers them until the log changes.
+Without --full ls reads a few of the newest logs that it does not know yet, and
+of each other one the head and the tail.
+
+The title is the one that was given, else the first thing that a person typed.`,
 		Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			st, err := a.OpenStore()
-			if err != nil {
-				return err
-			}
-			infos, err := st.List(c.Context(), store.ListOptions{Full: full})
-			if err != nil {
-				return err
-			}
-			if a.Flags.JSON {
-				for _, in := range infos {
-					if err := a.Line(infoJSON(in)); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			if len(infos) == 0 {
-				a.Note("there is no session in %s", term.Line(st.Address()))
-				return nil
-			}
-			a.listText(infos, full)
-			return nil
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return a.list(c.Context(), f) },
 	}
-	c.Flags().BoolVar(&full, "full", false, "read whole logs: titles, turns, damage in the middle")
+	fl := c.Flags()
+	fl.BoolVar(&f.full, "full", false, "read all logs that are not known: titles, turns, damage in the middle")
+	fl.StringVar(&f.state, "state", "", "only sessions in this `STATE`: ok, open-turn, damaged, newer or locked")
+	fl.StringArrayVar(&f.tags, "tag", nil, "only sessions with this `TAG`; several: with all of them")
+	fl.BoolVar(&f.starred, "starred", false, "only sessions with a star")
+	fl.StringVar(&f.in, "in", "", "only sessions of the workspace `DIR`, or below it")
+	fl.IntVar(&f.limit, "limit", 0, "at most `N` sessions (default: all)")
+	noDefault(c, "limit")
+	fl.BoolVar(&f.archived, "archived", false, "those in the archive too")
 	return c
 }
 
-func infoJSON(in store.Info) []byte {
-	o := answer.New().Text("id", in.ID).TextOrNull("title", in.Title).TextOrNull("cwd", in.Cwd).
-		Number("createdAt", in.CreatedAt).Number("updatedAt", in.UpdatedAt).
-		NumberOrNull("events", in.Events).NumberOrNull("turns", int64(in.Turns)).Number("bytes", in.Bytes).
-		Text("state", string(in.State)).TextOrNull("reason", in.Reason)
-	return o.End()
+// listRow is a session of the store or of the archive.
+type listRow struct {
+	collection.Entry
+	archived bool
 }
 
-func (a *app) listText(infos []store.Info, full bool) {
+// readUnasked is how many stored bytes ls reads to get to know logs, without
+// --full.
+const readUnasked = 4 << 20
+
+func (a *app) list(ctx context.Context, f listFlags) error {
+	states := []string{"", string(store.StateOK), string(store.StateOpenTurn), string(store.StateDamaged), string(store.StateNewer), string(store.StateLocked)}
+	switch {
+	case !slices.Contains(states, f.state):
+		return exit.Usagef("--state %s: use ok, open-turn, damaged, newer or locked", term.Quote(f.state))
+	case f.limit < 0:
+		return exit.Usagef("--limit %d: give a number from 1 on", f.limit)
+	}
+	st, err := a.OpenStore()
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	c := a.collection(st)
+	entries, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := a.listRows(ctx, c, entries, f)
+	if err != nil {
+		return err
+	}
+	a.keep(c)
+	if a.Flags.JSON {
+		for i := range rows {
+			if err := a.Line(rows[i].json()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(rows) == 0 {
+		if len(entries) == 0 {
+			a.Note("there is no session in %s", term.Line(st.Address()))
+		} else {
+			a.Note("none of the %s in %s is asked for", term.Plural(len(entries), "session"), term.Line(st.Address()))
+		}
+		return nil
+	}
+	a.listText(rows)
+	return nil
+}
+
+// listRows are the rows that are asked for, as far known as is asked for.
+func (a *app) listRows(ctx context.Context, c *collection.Collection, entries []collection.Entry, f listFlags) ([]listRow, error) {
+	in := a.Path(f.in)
+	entries = slices.DeleteFunc(entries, func(e collection.Entry) bool { return f.in != "" && !inside(e.Cwd, in) })
+	if f.full || f.starred || len(f.tags) > 0 {
+		if err := a.learnAll(ctx, c, entries); err != nil {
+			return nil, err
+		}
+		collection.Sort(entries)
+	}
+	rows := make([]listRow, 0, len(entries))
+	for _, e := range entries {
+		rows = append(rows, listRow{Entry: e})
+	}
+	if f.archived {
+		more, err := a.archivedRows(c, in, f)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+		slices.SortStableFunc(rows, func(x, y listRow) int { return int(min(1, max(-1, y.UpdatedAt-x.UpdatedAt))) })
+	}
+	rows = slices.DeleteFunc(rows, func(r listRow) bool {
+		return f.state != "" && string(r.State) != f.state || f.starred && !r.Starred() ||
+			slices.ContainsFunc(f.tags, func(t string) bool { return !slices.Contains(r.Tags, t) })
+	})
+	if f.limit > 0 && len(rows) > f.limit {
+		rows = rows[:f.limit]
+	}
+	left := int64(readUnasked)
+	for i := range rows {
+		r := &rows[i]
+		if r.archived || r.Whole || r.Bytes > left {
+			continue
+		}
+		left -= r.Bytes
+		if err := c.Learn(ctx, &r.Entry); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func (a *app) archivedRows(c *collection.Collection, in string, f listFlags) ([]listRow, error) {
+	items, err := c.Archive().List()
+	if err != nil {
+		return nil, err
+	}
+	var rows []listRow
+	for _, i := range items {
+		if i.Store != c.Store().Address() || i.Unfinished() || f.in != "" && !inside(i.Cwd, in) {
+			continue
+		}
+		e := collection.Entry{Info: store.Info{ID: i.ID, Title: i.Title, Cwd: i.Cwd, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
+			Events: i.Events, Turns: i.Turns, Bytes: i.Bytes, State: store.StateOK}}
+		if i.Parent != "" {
+			e.Header.ParentSession = &i.Parent
+		}
+		if i.Starred {
+			e.Tags = []string{collection.Star}
+		}
+		rows = append(rows, listRow{e, true})
+	}
+	return rows, nil
+}
+
+// inside reports whether a directory is another one or below it.
+func inside(dir, top string) bool {
+	return dir != "" && (dir == top || strings.HasPrefix(dir, strings.TrimSuffix(top, string(filepath.Separator))+string(filepath.Separator)))
+}
+
+func (r *listRow) json() []byte {
+	o := answer.New().Text("id", r.ID).TextOrNull("title", r.Title).TextOrNull("cwd", r.Cwd).
+		Number("createdAt", r.CreatedAt).Number("updatedAt", r.UpdatedAt).
+		NumberOrNull("events", r.Events).NumberOrNull("turns", int64(r.Turns)).Number("bytes", r.Bytes).
+		Text("state", string(r.State)).TextOrNull("reason", r.Reason).TextOrNull("parent", r.Parent())
+	if r.Whole || r.archived {
+		tags := plainTags(r.Tags)
+		o.Bool("starred", r.Starred()).Raw("tags", answer.List(len(tags), func(dst []byte, i int) []byte { return jsonwire.AppendString(dst, tags[i]) }))
+	} else {
+		o.Raw("starred", []byte("null")).Raw("tags", []byte("null"))
+	}
+	return o.Bool("archived", r.archived).End()
+}
+
+// plainTags are the tags that people gave.
+func plainTags(tags []string) []string {
+	return slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == collection.Star })
+}
+
+func (a *app) listText(rows []listRow) {
 	st := a.Style()
 	row := func(id, age, events, turns, size, state string) string {
-		s := term.Pad(id, 24) + " " + term.PadLeft(age, 4) + " " + term.PadLeft(events, 9) + " "
-		if full {
-			s += term.PadLeft(turns, 5) + " "
-		}
-		return s + term.PadLeft(size, 7) + "  " + state
+		return term.Pad(id, 24) + " " + term.PadLeft(age, 4) + " " + term.PadLeft(events, 9) + " " +
+			term.PadLeft(turns, 5) + " " + term.PadLeft(size, 7) + "  " + state
 	}
 	a.Text(st.Bold(row("ID", "AGE", "EVENTS", "TURNS", "SIZE", "STATE")) + "\n")
 	now := a.Now()
@@ -74,44 +213,60 @@ func (a *app) listText(infos []store.Info, full bool) {
 		}
 		return term.Count(n)
 	}
-	for _, in := range infos {
-		id := in.ID
+	for i := range rows {
+		r := &rows[i]
+		id := r.ID
 		if id == "" {
 			id = "?"
 		}
-		state := string(in.State)
-		switch in.State {
-		case store.StateOK:
+		state := string(r.State)
+		switch {
+		case r.archived:
+			state = st.Dim("archived")
+		case r.State == store.StateOK:
 			state = st.Green(state)
-		case store.StateDamaged, store.StateNewer:
+		case r.State == store.StateDamaged, r.State == store.StateNewer:
 			state = st.Red(state)
 		default:
 			state = st.Yellow(state)
 		}
 		since := "?"
-		if in.UpdatedAt != 0 {
-			since = term.Age(now, in.UpdatedAt)
+		if r.UpdatedAt != 0 {
+			since = term.Age(now, r.UpdatedAt)
 		}
-		a.Text(row(term.Cut(term.Line(id), 24), since, known(in.Events), known(int64(in.Turns)), term.Size(in.Bytes), state) + "\n")
-		about := in.Title
-		if in.Cwd != "" {
-			if about != "" {
-				about += " in "
-			}
-			about += a.short(in.Cwd)
-		}
+		a.Text(row(term.Cut(term.Line(id), 24), since, known(r.Events), known(int64(r.Turns)), term.Size(r.Bytes), state) + "\n")
+		a.aboutText(r)
+	}
+}
+
+// aboutText is what a listing says below the row of a session.
+func (a *app) aboutText(r *listRow) {
+	about := r.Title
+	if r.Cwd != "" {
 		if about != "" {
-			a.Text("  " + st.Dim(term.Cut(term.OneLine(about), term.Width-2)) + "\n")
+			about += " in "
 		}
-		if in.Reason != "" {
-			text := in.Reason
-			if in.ID == "" && in.Path != "" {
-				text = fmt.Sprintf("%s: %s", in.Path, text)
-			}
-			for _, l := range term.Wrap(term.OneLine(text), term.Width-2) {
-				a.Text("  " + l + "\n")
-			}
-		}
+		about += a.short(r.Cwd)
+	}
+	mark := ""
+	if r.Starred() {
+		mark = "* "
+	}
+	for _, t := range plainTags(r.Tags) {
+		about += " #" + t
+	}
+	if about = mark + strings.TrimSpace(about); about != "" {
+		a.Text("  " + a.Style().Dim(term.Cut(term.OneLine(about), term.Width-2)) + "\n")
+	}
+	if r.Reason == "" {
+		return
+	}
+	text := r.Reason
+	if r.ID == "" && r.Path != "" {
+		text = fmt.Sprintf("%s: %s", r.Path, text)
+	}
+	for _, l := range term.Wrap(term.OneLine(text), term.Width-2) {
+		a.Text("  " + l + "\n")
 	}
 }
 

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop"
@@ -10,8 +8,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
-	"github.com/outcrop-dev/outcrop/internal/term"
-	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/internal/view"
 )
 
 func (a *app) newPruneCommand() *cobra.Command {
@@ -69,47 +66,13 @@ func (a *app) tellEdits(s *outcrop.Session, r history.Report, dry bool) error {
 	if a.Flags.JSON {
 		return a.Line(editsJSON(s, r, dry))
 	}
-	for _, p := range r.Planned {
-		a.Text(fmt.Sprintf("would %s %s: %s tokens, %s of them cached\n", verb(p.Kind), nodeRange(p.Nodes), llm.Thousands(p.Tokens), llm.Thousands(p.Invalidates)))
-	}
-	for _, e := range r.Edits {
-		kind := history.KindPrune
-		if e.ID != "" {
-			kind = history.KindCompaction
-		}
-		how := ""
-		if e.ModelFree {
-			how = ", without a model"
-		}
-		a.Text(fmt.Sprintf("%s -> %d: %s -> %s tokens%s\n", term.Pad(verb(kind)+" "+nodeRange(e.Shadowed), 24), e.Replacement, llm.Thousands(e.TokensBefore), llm.Thousands(e.TokensAfter), how))
-	}
-	if len(r.Edits)+len(r.Planned) == 0 && r.Notice == "" {
-		a.Text("nothing to do\n")
-	}
-	if r.Notice != "" {
-		a.Text(term.Line(r.Notice) + "\n")
+	for _, line := range view.Edits(r) {
+		a.Text(line + "\n")
 	}
 	if r.Err != nil {
 		a.Note("%s", exit.Explain(r.Err))
 	}
-	if len(r.Edits) > 0 {
-		a.Text(fmt.Sprintf("the next request has %s tokens instead of %s\n", llm.Thousands(r.After), llm.Thousands(r.Before)))
-	}
 	return nil
-}
-
-func verb(kind string) string {
-	if kind == history.KindPrune {
-		return "prune"
-	}
-	return "compact"
-}
-
-func nodeRange(nodes []outcrop.Seq) string {
-	if len(nodes) == 1 {
-		return fmt.Sprintf("node %d", nodes[0])
-	}
-	return fmt.Sprintf("nodes %d..%d", nodes[0], nodes[len(nodes)-1])
 }
 
 func editsJSON(s *outcrop.Session, r history.Report, dry bool) []byte {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +12,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
-	"github.com/outcrop-dev/outcrop/internal/term"
-	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/internal/view"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -69,7 +67,9 @@ func (a *app) rewind(ctx context.Context, s *outcrop.Session, to outcrop.Seq, dr
 	if a.Flags.JSON {
 		return a.Line(rewoundJSON(s, p, at, dropped, dry))
 	}
-	a.tellRewind(p, dropped, dry)
+	for _, line := range view.Rewound(p, dropped, dry) {
+		a.Text(line + "\n")
+	}
 	return nil
 }
 
@@ -84,25 +84,4 @@ func rewoundJSON(s *outcrop.Session, p rewind.Plan, at outcrop.Seq, dropped []me
 		return jsonwire.AppendString(dst, message.PlainText(dropped[i].Content))
 	}))
 	return o.Bool("dryRun", dry).End()
-}
-
-func (a *app) tellRewind(p rewind.Plan, dropped []message.Message, dry bool) {
-	if len(p.Removed) == 0 {
-		a.Text("nothing to do: the conversation stands there already\n")
-		return
-	}
-	what := fmt.Sprintf("%s, about %s tokens", term.Plural(p.Messages, "message"), llm.Thousands(p.Tokens))
-	a.Text(fmt.Sprintf("%s %s\n", would(dry, "taken back:", "would be taken back:"), what))
-	for _, n := range p.Pins {
-		a.Text(fmt.Sprintf("  the pin of %d %s\n", n, would(dry, "ended", "would end")))
-	}
-	if len(p.Effects) > 0 {
-		a.Text("not undone:\n")
-		for _, e := range p.Effects {
-			a.Text(term.Cut("  "+term.Pad(term.Line(e.Tool), 6)+" "+term.Line(e.What), term.Width) + "\n")
-		}
-	}
-	for _, m := range dropped {
-		a.Text("dropped from the inbox: " + term.Line(message.PlainText(m.Content)) + "\n")
-	}
 }
