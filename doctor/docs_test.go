@@ -21,7 +21,7 @@ func TestFormatPageHasEveryCode(t *testing.T) {
 	codes := regexp.MustCompile(`(?:refuse|damage|headerError|misplaced|warn|bad|fail)\("([A-Z][A-Z0-9_]+)"|(?:Code: +|outcrop\.Code = |WarningKind = |Code = )"([A-Z][A-Z0-9_]+)"|return "([A-Z][A-Z0-9_]+)", `)
 	labels := regexp.MustCompile(`(?:bad\(|Violation\{)"([a-z-]+)"`)
 	given := 0
-	for _, dir := range []string{"..", "../wire", "../store", "../store/jsonl", "."} {
+	for _, dir := range []string{"..", "../wire", "../store", "../store/jsonl", ".", "repair", "internal/fold"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,9 @@ func TestTraceabilityNamesWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Sources and tests of the root package and of those that are named.
-	dirs := []string{"", "wire", "store", "store/jsonl", "store/memory", "agent", "history", "workspace", "doctor"}
+	dirs := []string{"", "wire", "store", "store/jsonl", "store/memory", "store/sqlite", "store/storetest", "agent", "history", "history/meter",
+		"history/pin", "history/rewind", "llm", "llm/llmtest", "llm/openai", "llm/anthropic", "llm/replay", "tool", "tool/files", "tool/shell",
+		"tool/mcp", "tool/history", "workspace", "search", "doctor"}
 	sources := map[string]string{} // by path from the root
 	tests := map[string]bool{}     // "pkg: TestName", "TestName" for the root
 	fn := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
