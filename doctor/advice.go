@@ -1,9 +1,6 @@
 package doctor
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -111,32 +108,4 @@ func (g Group) AppendJSON(dst []byte) []byte {
 		list = f.AppendJSON(list)
 	}
 	return append(jsonwire.AppendRawMember(dst, "findings", append(list, ']')), '}')
-}
-
-// Advice says in words what a repair would do, one sentence a change.
-func (r *Repair) Advice() (lines []string) {
-	for _, c := range r.Changes {
-		var b strings.Builder
-		b.WriteString(c.Message)
-		if c.Times > 1 {
-			b.WriteString(" (" + strconv.Itoa(c.Times) + " times)")
-		}
-		switch {
-		case c.Code == "CUT" && c.Events > 0:
-			b.WriteString("; what stands behind it is kept in a file of its own: " + count(int64(c.Events), "event"))
-		case c.Code == "CUT":
-			b.WriteString("; what stands behind it is kept in a file of its own")
-		case c.Bytes > 0:
-			b.WriteString("; " + count(c.Bytes, "byte") + " left out")
-		}
-		lines = append(lines, b.String())
-	}
-	return lines
-}
-
-func count(n int64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return strconv.FormatInt(n, 10) + " " + what
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor/internal/fold"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -72,8 +73,8 @@ func (c *checks) add(rec *outcrop.Record) {
 		return
 	}
 	e := &rec.Event
-	c.v.dsh.events.add(e)
-	if unknownType(e) {
+	c.v.dsh.Events.Add(e)
+	if fold.Unknown(e) {
 		c.v.emit(c.unknown(e, pos))
 	}
 	c.invariant(*e, pos)
@@ -100,13 +101,6 @@ func (c *checks) add(rec *outcrop.Record) {
 		}
 		c.attached(e, pos)
 	}
-}
-
-// unknownType reports a type that no reader may pass over. An event without a
-// type, and removed types, are refused by admission.
-func unknownType(e *outcrop.Event) bool {
-	named := e.Type != "" || jsonwire.Kind(jsonwire.Get(e.Line(), "type")) == '"'
-	return named && !e.Type.Known() && !e.Ignorable && e.Type != "mode/set" && e.Type != "request/header-delta"
 }
 
 func (c *checks) unknown(e *outcrop.Event, pos wire.Pos) Finding {
@@ -156,7 +150,7 @@ func (c *checks) breach(label string, seq outcrop.Seq, pos wire.Pos) {
 func (c *checks) asked(e *outcrop.Event, pos wire.Pos) {
 	msg := jsonwire.Get(e.Data, "message")
 	var ids map[string]bool
-	for id, block := range callIDs(msg) {
+	for id, block := range fold.Calls(msg) {
 		if ids == nil {
 			ids = map[string]bool{}
 		}
@@ -185,7 +179,7 @@ func (c *checks) answered(e *outcrop.Event) {
 	if !e.Op.IsAppend() {
 		return
 	}
-	id := answers(jsonwire.Get(e.Data, "message"))
+	id := fold.Answers(jsonwire.Get(e.Data, "message"))
 	if i := slices.IndexFunc(c.calls, func(x call) bool { return x.id == id }); i >= 0 {
 		c.calls = slices.Delete(c.calls, i, i+1)
 	}
@@ -216,15 +210,15 @@ func (c *checks) recorded(e *outcrop.Event, pos wire.Pos) {
 	case c.v.firstRefused >= 0 && r.prefix >= c.v.firstRefused:
 		// Behind an event that was refused, the log of this verification is not
 		// what the requests were built from.
-	case f.full || len(c.late) == maxLate:
+	case f.Full || len(c.late) == maxLate:
 		if !c.unchecked {
 			c.unchecked = true
 			c.v.warn("MORE_FINDINGS", e.Seq, pos, "request digests from here on are not looked at: the surface is too large", "")
 		}
-	case f.changed > r.prefix:
+	case f.Changed > r.prefix:
 		c.late = append(c.late, r)
 	default:
-		c.compare(r, f.digest())
+		c.compare(r, f.Digest())
 	}
 }
 
@@ -246,18 +240,18 @@ func (c *checks) lateRequests() {
 		c.v.fail(err)
 		return
 	}
-	f, err := newFold(src.Header(), c.v.resultAgain)
+	f, err := fold.New(src.Header(), c.v.resultAgain)
 	if err != nil {
 		c.v.fail(err)
 		return
 	}
 	slices.SortStableFunc(c.late, func(a, b request) int { return int(a.prefix - b.prefix) })
 	for rec, err := range src.Records() {
-		if err != nil || f.add(&rec) != nil || f.full {
+		if err != nil || f.Next(&rec) != nil || f.Full {
 			break // no prefix reaches further
 		}
 		for len(c.late) > 0 && c.late[0].prefix <= rec.Last() {
-			c.compare(c.late[0], f.digest())
+			c.compare(c.late[0], f.Digest())
 			c.late = c.late[1:]
 		}
 		if c.v.ctx.Err() != nil || len(c.late) == 0 {
@@ -299,7 +293,7 @@ func (c *checks) finish() {
 		c.v.warn("COMPACTION_OPEN", c.bracket.seq, c.bracket.pos, "the log ends inside a compaction that begins here",
 			"it did not come to its end and changed nothing; opening the session makes it stale")
 	}
-	c.v.fold.orphans(func(seq outcrop.Seq, id string) bool {
+	c.v.fold.Orphans(func(seq outcrop.Seq, id string) bool {
 		c.v.warn("ORPHAN_RESULT", seq, wire.Pos{}, fmt.Sprintf("the call %q, which this result on the surface answers, does not stand before it", id),
 			"requests are built without the result; the log stays as it is")
 		return !c.v.over

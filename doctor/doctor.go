@@ -1,5 +1,5 @@
-// Package doctor is the offline verifier of log files: it says everything that
-// is wrong with one, and changes nothing.
+// Package doctor is the offline verifier of logs: it says everything that is
+// wrong with one, and changes nothing.
 //
 // # Findings
 //
@@ -32,14 +32,13 @@
 //
 // Summary.DSH says what dsh 0.1 would do with the same bytes: ok, cut (it
 // drops a torn tail) or refused, and DSHClass why. Its rules differ here and
-// there from ours, so the file is read a second time by them: lines and frames
-// in dsh_lines.go and dsh_frames.go, its checks of events in dsh_events.go,
-// its folders in dsh_layout.go.
+// there from ours, so the file is read a second time by them, at the same time:
+// package internal/dsh.
 //
 // # Repair
 //
-// Plan says what Repair would do, Repair does it: see repair.go. Verify and Plan
-// write nothing anywhere.
+// Verify writes nothing anywhere. What can be done about its findings, Groups
+// says in words, and package repair does.
 //
 // # Cost
 //
@@ -54,9 +53,19 @@ import (
 	"iter"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor/internal/dsh"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
+)
+
+// Verdict is what dsh 0.1 does with a file.
+type Verdict string
+
+const (
+	DSHOK      Verdict = dsh.OK      // reads all of it
+	DSHCut     Verdict = dsh.Cut     // drops a torn tail and reads the rest
+	DSHRefused Verdict = dsh.Refused // does not open it
 )
 
 // Target is the log to verify.

@@ -1,7 +1,6 @@
 package doctor_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"os"
 	"path/filepath"
@@ -109,33 +108,6 @@ func fileCases(t *testing.T) (out []fileCase) {
 		t.Fatal("no cases")
 	}
 	return out
-}
-
-// verify runs a verification to its end.
-func verify(t testing.TB, target doctor.Target, o doctor.Options) ([]doctor.Finding, doctor.Summary) {
-	t.Helper()
-	seq, sum := doctor.Verify(t.Context(), target, o)
-	var found []doctor.Finding
-	errors, warnings := 0, 0
-	for f := range seq {
-		found = append(found, f)
-		if f.Code == "" || f.Message == "" {
-			t.Errorf("a finding says nothing: %+v", f)
-		}
-		if f.Severity == doctor.SeverityError {
-			errors++
-		} else {
-			warnings++
-		}
-	}
-	if sum.Errors != errors || sum.Warnings != warnings {
-		t.Errorf("summary counts %d errors and %d warnings, there are %d and %d", sum.Errors, sum.Warnings, errors, warnings)
-	}
-	return found, *sum
-}
-
-func memory(b []byte, enc wire.Encoding) doctor.Target {
-	return doctor.Target{Name: "F", R: bytes.NewReader(b), Size: int64(len(b)), Encoding: enc}
 }
 
 // place is where the case's file lies, with the other files of its root.

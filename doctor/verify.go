@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor/internal/dsh"
+	"github.com/outcrop-dev/outcrop/doctor/internal/fold"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -23,8 +25,8 @@ type verifier struct {
 	over   bool // the caller wants no more findings
 
 	source source
-	fold   *fold
-	dsh    dshJudge
+	fold   *fold.Fold
+	dsh    dsh.Judge
 	checks checks
 
 	refusals     int
@@ -38,14 +40,15 @@ func (v *verifier) run() {
 	v.firstRefused = -1
 	inFile := v.target.Open == nil
 	if inFile {
-		v.dsh.start(v.ctx, v.target, v.opts.Place)
+		v.dsh.Start(v.ctx, v.target.R, v.target.Size, v.target.Encoding == wire.Zstd, v.opts.Place.root(v.target.Encoding), v.opts.Place.header)
 	}
 	// Also when the caller stops, or panics.
 	defer func() {
-		if err := v.dsh.wait(v.over || v.sum.Err != nil && outcrop.CodeOf(v.sum.Err) == ""); err != nil && !v.over {
+		if err := v.dsh.Wait(v.over || v.sum.Err != nil && outcrop.CodeOf(v.sum.Err) == ""); err != nil && !v.over {
 			v.fail(err)
 		} else if err == nil && inFile {
-			v.sum.DSH, v.sum.DSHClass = v.dsh.verdict()
+			verdict, class := v.dsh.Verdict()
+			v.sum.DSH, v.sum.DSHClass = Verdict(verdict), class
 		}
 		v.sum.OK = v.sum.Errors == 0 && v.sum.Err == nil
 	}()
@@ -66,7 +69,7 @@ func (v *verifier) check() {
 	v.sum.Format = "dsh-v0"
 	v.source = src
 	v.checks = newChecks(v, src.Header())
-	if v.fold, err = newFold(src.Header(), v.resultAgain); err != nil {
+	if v.fold, err = fold.New(src.Header(), v.resultAgain); err != nil {
 		v.noSession(err)
 		return
 	}
@@ -140,7 +143,7 @@ func (v *verifier) records() {
 		}
 		v.now = &rec
 		v.checks.add(&rec)
-		if err := v.fold.add(&rec); err != nil {
+		if err := v.fold.Next(&rec); err != nil {
 			v.refused(err, &rec)
 		}
 		if v.over {
@@ -161,8 +164,8 @@ func (v *verifier) refused(err error, rec *outcrop.Record) {
 	f.Seq = rec.Seq
 	v.place(&f, v.source.Pos())
 	v.emit(f)
-	v.dsh.events.message(&rec.Event)
-	v.dsh.refusedByAdmission(e.Code, rec.Seq)
+	v.dsh.Events.Message(&rec.Event)
+	v.dsh.RefusedByAdmission(e.Code, rec.Seq)
 	if v.refusals++; v.firstRefused < 0 {
 		v.firstRefused = rec.Seq
 	}
@@ -181,7 +184,7 @@ func (v *verifier) unusable(rec outcrop.Record, err error) bool {
 	v.emit(f)
 	legacy := strings.HasPrefix(string(e.Code), "LEGACY_")
 	if legacy {
-		v.dsh.events.refused(e.Code, rec.Seq)
+		v.dsh.Events.Refused(e.Code, rec.Seq)
 	}
 	if v.firstRefused < 0 {
 		v.firstRefused = outcrop.Seq(v.fold.Len())
@@ -263,6 +266,9 @@ func (v *verifier) tail() {
 	v.emit(f)
 }
 
+// markerRequired is the code of a surface event without its marker.
+const markerRequired outcrop.Code = "SURFACE_MARKER_REQUIRED"
+
 // noMarkers reports a log from before surface markers.
 func (v *verifier) noMarkers() {
 	seq := v.checks.firstUnmarked
@@ -271,7 +277,7 @@ func (v *verifier) noMarkers() {
 		Message: "the log's messages carry no surface markers",
 		Hint:    "it can be looked at, not continued",
 	})
-	v.dsh.refusedByAdmission(markerRequired, seq)
+	v.dsh.RefusedByAdmission(markerRequired, seq)
 }
 
 // unclosable reports an open turn that nothing can close; pos is where it
@@ -296,7 +302,7 @@ func (v *verifier) noSession(err error) {
 	f.Seq, f.Line, f.Offset = -1, 1, 0
 	v.emit(f)
 	if errors.Is(err, outcrop.ErrUnsupported) {
-		if err := v.dsh.wait(false); err != nil {
+		if err := v.dsh.Wait(false); err != nil {
 			v.fail(err)
 			return
 		}
@@ -314,7 +320,7 @@ func (v *verifier) noSession(err error) {
 
 // version is the format version that the header line names.
 func (v *verifier) version() string {
-	return string(jsonwire.Get(v.dsh.file.headerLine, "version"))
+	return string(jsonwire.Get(v.dsh.HeaderLine(), "version"))
 }
 
 func (v *verifier) finding(s Severity, e *outcrop.Error) Finding {

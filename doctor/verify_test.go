@@ -18,42 +18,6 @@ import (
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
-const (
-	dshHeader = `{"type":"session","version":0,"id":"s1","createdAt":1,"delegationDepth":0}`
-	ownHeader = `{"type":"session","version":0,"id":"s1","createdAt":1,"delegationDepth":0,"outcrop":1}`
-)
-
-// plain is a plain log file of these lines.
-func plain(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
-
-// turn is one finished turn with a prompt and a reply; it has 6 events.
-func turn(n, seq int) []string {
-	return []string{
-		fmt.Sprintf(`{"type":"turn/start","seq":%d,"time":1,"data":{"turn":%d}}`, seq, n),
-		fmt.Sprintf(`{"type":"step/start","seq":%d,"time":1,"data":{"turn":%d,"step":1}}`, seq+1, n),
-		user(seq+2, `"surfaceOp":"append"`),
-		assistant(seq+3, n, `[{"type":"text","text":"yes"}]`),
-		fmt.Sprintf(`{"type":"step/end","seq":%d,"time":1,"data":{"turn":%d,"step":1}}`, seq+4, n),
-		fmt.Sprintf(`{"type":"turn/end","seq":%d,"time":1,"data":{"turn":%d,"reason":{"kind":"completed"}}}`, seq+5, n),
-	}
-}
-
-func user(seq int, more string) string {
-	return fmt.Sprintf(`{"type":"user/message","seq":%d,"time":1,"data":{"content":[{"type":"text","text":"t"}],"source":{"kind":"user"},"role":"user","id":"u%d"},%s}`, seq, seq, more)
-}
-
-func assistant(seq, turn int, content string) string {
-	return fmt.Sprintf(`{"type":"assistant/message","seq":%d,"time":1,"data":{"turn":%d,"step":1,"message":{"role":"assistant","content":%s,"source":{"kind":"model","provider":"p","model":"m"},"id":"a%d"}},"surfaceOp":"append"}`, seq, turn, content, seq)
-}
-
-// codes are the findings in short: code, seq, line.
-func codes(found []doctor.Finding) (out []string) {
-	for _, f := range found {
-		out = append(out, fmt.Sprintf("%s %s %d %d", f.Severity, f.Code, f.Seq, f.Line))
-	}
-	return out
-}
-
 func TestVerifyFinds(t *testing.T) {
 	lines := func(l ...[]string) []string { return slices.Concat(l...) }
 	head := []string{dshHeader}
@@ -282,10 +246,6 @@ func TestVerifyAllowsRewritesBetweenTurnsInOwnSessions(t *testing.T) {
 	if diff := cmp.Diff([]string{"warning TOOL_REWRITE_OUTSIDE_TURN 7 9"}, codes(found)); diff != "" {
 		t.Errorf("dsh's session (-want +got):\n%s", diff)
 	}
-}
-
-func result(seq int, content, more string) string {
-	return fmt.Sprintf(`{"type":"tool/result","seq":%d,"time":1,"data":{"turn":1,"step":1,"message":{"source":{"kind":"tool","callId":"c1"},"content":[{"type":"tool-result","toolCallId":"c1","content":[{"type":"text","text":%q}],"isError":false}],"role":"user","id":"r"}},%s}`, seq, content, more)
 }
 
 // requestLog is an own session with a recorded digest before and after a
@@ -580,3 +540,15 @@ func FuzzVerify(f *testing.F) {
 var requestLogSeed = plain(ownHeader,
 	`{"type":"request/header","seq":0,"time":1,"data":{"header":{"config":{"provider":"p","model":"m"}},"reason":"initial"}}`,
 	`{"type":"outcrop/request","seq":1,"time":1,"data":{"prefix":0,"digest":"v1:00"},"ignorable":true}`)
+
+// Every refused event is reported, in one pass over the log.
+func TestVerifyStreamsTheFindingsOfALongLog(t *testing.T) {
+	lines := []string{ownHeader}
+	for i := range 5000 {
+		lines = append(lines, user(i, `"surfaceOp":"nowhere"`))
+	}
+	found, sum := verify(t, memory(plain(lines...), wire.Plain), doctor.Options{})
+	if len(found) != 5000 || sum.Errors != 5000 || sum.Events != 5000 || sum.DSHClass != "op-invalid" {
+		t.Errorf("%d findings: %s", len(found), sum.AppendJSON(nil))
+	}
+}

@@ -69,7 +69,7 @@ func (a *app) doctor(ctx context.Context, name string, f doctorFlags) error {
 		return err
 	}
 	defer p.close()
-	o := repair.Options{ID: f.id, Cwd: a.Flags.Cwd, Place: p.options.Place}
+	o := repair.Options{ID: f.id, Cwd: a.Path(a.Flags.Cwd), Place: p.options.Place}
 	if f.repair {
 		return a.repair(ctx, name, p, f, o)
 	}

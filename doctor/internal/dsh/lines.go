@@ -1,4 +1,4 @@
-package doctor
+package dsh
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ const (
 	keptLine = 4 << 20
 )
 
-// dshLines is dsh's line scanner: which lines count, where a torn tail begins,
+// scanner is dsh's line scanner: which lines count, where a torn tail begins,
 // and when damage is fatal. It sees the text behind the header line.
 //
 // The first line that is no JSON, no good row or out of sequence is the issue.
 // From then on nothing counts, but lines are still decoded: a turn/end among
 // them, or in the line at issue, makes the issue fatal. Without one,
 // everything from the issue on is a torn tail.
-type dshLines struct {
+type scanner struct {
 	events    int64  // events that count, and so the seq expected next
 	committed int64  // bytes up to the end of the last line that counts
 	fed       int64  // bytes seen
@@ -38,7 +38,7 @@ type dshLines struct {
 
 // write takes the next bytes of text, which may end anywhere. The error is
 // errFatal, when nothing behind them counts any more.
-func (s *dshLines) write(p []byte) error {
+func (s *scanner) write(p []byte) error {
 	for len(p) > 0 && s.fatal == "" {
 		n := bytes.IndexByte(p, '\n')
 		if n < 0 {
@@ -50,7 +50,7 @@ func (s *dshLines) write(p []byte) error {
 		s.fed += int64(n) + 1
 		switch {
 		case s.size == 0:
-			s.line(readDSHLine(line))
+			s.line(readLine(line))
 		default:
 			s.hold(line)
 			s.line(s.held())
@@ -68,7 +68,7 @@ func (s *dshLines) write(p []byte) error {
 }
 
 // hold takes a part of the line that goes on.
-func (s *dshLines) hold(p []byte) {
+func (s *scanner) hold(p []byte) {
 	if s.size += len(p); s.size > maxLine {
 		s.rest, s.long = nil, nil
 		return
@@ -86,22 +86,22 @@ func (s *dshLines) hold(p []byte) {
 }
 
 // held is the line that was held, when all of it was.
-func (s *dshLines) held() dshLine {
+func (s *scanner) held() lineInfo {
 	switch {
 	case s.size > maxLine:
-		return dshLine{kind: notJSON}
+		return lineInfo{kind: notJSON}
 	case s.long != nil:
 		return s.long.end()
 	}
-	return readDSHLine(s.rest)
+	return readLine(s.rest)
 }
 
 // line judges one line that ended in a newline.
-func (s *dshLines) line(l dshLine) {
+func (s *scanner) line(l lineInfo) {
 	if l.kind == tooDeep {
 		// dsh reads any depth. What stands in the line is not known here; it
 		// is taken for the event that belongs in its place.
-		l = dshLine{kind: isEvent, seq: s.events, count: 1}
+		l = lineInfo{kind: isEvent, seq: s.events, count: 1}
 	}
 	if l.kind == isNull {
 		// Reading a member of null is a type error whatever came before.
@@ -126,46 +126,46 @@ func (s *dshLines) line(l dshLine) {
 	}
 }
 
-type dshLineKind uint8
+type lineKind uint8
 
 const (
-	isEvent dshLineKind = iota // an object whose seq is a number, or a good row
-	notJSON                    // no JSON, or a row out of shape
+	isEvent lineKind = iota // an object whose seq is a number, or a good row
+	notJSON                 // no JSON, or a row out of shape
 	isNull
 	isOther // JSON that cannot have the seq that is expected
 	tooDeep
 )
 
-type dshLine struct {
-	kind    dshLineKind
+type lineInfo struct {
+	kind    lineKind
 	seq     int64
 	count   int64 // events that the line stands for
 	turnEnd bool
 }
 
-// readDSHLine reads of a line what the scanner looks at.
-func readDSHLine(line []byte) dshLine {
+// readLine reads of a line what the scanner looks at.
+func readLine(line []byte) lineInfo {
 	if err := jsonwire.Valid(line); err != nil {
 		if errors.Is(err, jsonwire.ErrDepth) {
-			return dshLine{kind: tooDeep}
+			return lineInfo{kind: tooDeep}
 		}
-		return dshLine{kind: notJSON}
+		return lineInfo{kind: notJSON}
 	}
 	switch jsonwire.Kind(line) {
 	case 'n':
-		return dshLine{kind: isNull}
+		return lineInfo{kind: isNull}
 	case '{':
 	default:
-		return dshLine{kind: isOther}
+		return lineInfo{kind: isOther}
 	}
 	if outcrop.IsRow(line) {
 		r, err := outcrop.DecodeRun(line)
 		if err != nil {
-			return dshLine{kind: notJSON}
+			return lineInfo{kind: notJSON}
 		}
-		return dshLine{kind: isEvent, seq: int64(r.First), count: int64(r.Len)}
+		return lineInfo{kind: isEvent, seq: int64(r.First), count: int64(r.Len)}
 	}
-	l := dshLine{kind: isOther, count: 1}
+	l := lineInfo{kind: isOther, count: 1}
 	for k, v := range jsonwire.Members(line) {
 		switch {
 		case jsonwire.KeyIs(k, "type"):

@@ -1,4 +1,4 @@
-package doctor
+package repair
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor/internal/fold"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -18,7 +19,7 @@ import (
 // one and admission takes it, so that what comes out is a log whatever went in.
 type mender struct {
 	salvor
-	plan *Repair
+	plan *Plan
 
 	out   *rewriter // nil: only the changes are wanted
 	aside *aside
@@ -26,7 +27,7 @@ type mender struct {
 	changes []Change
 	headed  bool // the header is behind
 	lines   *wire.Lines
-	fold    *fold
+	fold    *fold.Fold
 	own     bool // an event that only an own session has was taken
 	first   *int64
 	next    outcrop.Seq // seq that the next record must have
@@ -342,12 +343,12 @@ func (m *mender) repeated(rec outcrop.Record, l salvaged) error {
 // admit takes the next record into the log when admission does.
 func (m *mender) admit(rec outcrop.Record, line []byte, l *salvaged) error {
 	e := &rec.Event
-	if rec.Run == nil && unknownType(e) {
+	if rec.Run == nil && fold.Unknown(e) {
 		return notRepairable("TYPE_UNKNOWN", fmt.Sprintf("event %d has the type %q, which is unknown and may not be passed over", e.Seq, string(e.Type)),
 			"the log was written by a newer program: use that one")
 	}
 	m.now = &rec
-	if err := m.fold.add(&rec); err != nil {
+	if err := m.fold.Next(&rec); err != nil {
 		m.next = rec.Seq
 		return m.cutAt(outcrop.CodeOf(err), rec.Seq, *l, "it breaks a rule: "+reason(err))
 	}
@@ -462,10 +463,6 @@ func (m *mender) end() error {
 	}
 	if _, bad := m.brackets.Check(e); bad {
 		return nil // a turn began or ended inside it: session/end-seed makes it stale
-	}
-	rec := outcrop.Record{Event: e}
-	if err := m.fold.add(&rec); err != nil {
-		return err
 	}
 	c := at("COMPACTION_CLOSED", m.next, wire.Pos{Offset: -1, TextOffset: -1}, fmt.Sprintf("the compaction that began at event %d did not come to its end; compaction/end is appended", m.bracket))
 	c.Events = 1

@@ -1,4 +1,6 @@
-package doctor
+// Package fold follows a log as far as what stands on its surface, in bounded
+// memory.
+package fold
 
 import (
 	"bytes"
@@ -10,18 +12,18 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
-// fold follows a log by the rules of admission and keeps of it what stands on
+// Fold follows a log by the rules of admission and keeps of it what stands on
 // the surface, which is what a request is made of. What is covered and what is
 // no message is not kept.
-type fold struct {
+type Fold struct {
 	*outcrop.Inspection
 	missing func(outcrop.Seq) []byte // the data of a result that is not kept
 
 	kept map[outcrop.Seq]kept // by node
 	size int64                // bytes of what is kept
-	full bool                 // the surface is larger than maxKept, so nothing of it is kept any more
+	Full bool                 // the surface is larger than maxKept, so nothing of it is kept any more
 
-	changed outcrop.Seq // the event that last changed what a request is made of, -1 before one
+	Changed outcrop.Seq // the event that last changed what a request is made of, -1 before one
 	header  []byte      // sha256 of the request header in force, nil before one
 	chain   [][sha256.Size]byte
 }
@@ -40,22 +42,24 @@ const maxKept = 32 << 20
 // keptCost stands for what a node costs beside its text.
 const keptCost = 160
 
-func newFold(h outcrop.Header, missing func(outcrop.Seq) []byte) (*fold, error) {
-	f := &fold{missing: missing, kept: map[outcrop.Seq]kept{}, changed: -1}
+// New begins to follow a log. missing gives the data of a tool/result that was
+// not kept.
+func New(h outcrop.Header, missing func(outcrop.Seq) []byte) (*Fold, error) {
+	f := &Fold{missing: missing, kept: map[outcrop.Seq]kept{}, Changed: -1}
 	var err error
 	f.Inspection, err = outcrop.NewInspection(h, f.result)
 	return f, err
 }
 
-func (f *fold) result(seq outcrop.Seq) []byte {
+func (f *Fold) result(seq outcrop.Seq) []byte {
 	if k, ok := f.kept[seq]; ok {
 		return k.data
 	}
 	return f.missing(seq)
 }
 
-// add judges the next record. The error is why it was refused.
-func (f *fold) add(rec *outcrop.Record) error {
+// Next judges the next record. The error is why it was refused.
+func (f *Fold) Next(rec *outcrop.Record) error {
 	var gone []outcrop.Seq
 	at := -1
 	if start, end, ok := rec.Op.Range(); ok && rec.Run == nil {
@@ -72,21 +76,21 @@ func (f *fold) add(rec *outcrop.Record) error {
 	switch {
 	case rec.Type == outcrop.TypeRequestHeader:
 		sum := sha256.Sum256(jsonwire.Get(rec.Data, "header"))
-		f.header, f.chain, f.changed = sum[:], f.chain[:0], rec.Seq
+		f.header, f.chain, f.Changed = sum[:], f.chain[:0], rec.Seq
 	case gone != nil:
 		for _, seq := range gone {
 			f.drop(seq)
 		}
 		f.keep(&rec.Event)
-		f.chain, f.changed = f.chain[:min(len(f.chain), at+1)], rec.Seq
+		f.chain, f.Changed = f.chain[:min(len(f.chain), at+1)], rec.Seq
 	case len(f.Nodes()) > before:
 		f.keep(&rec.Event)
-		f.changed = rec.Seq
+		f.Changed = rec.Seq
 	}
 	return nil
 }
 
-func (f *fold) drop(seq outcrop.Seq) {
+func (f *Fold) drop(seq outcrop.Seq) {
 	k, ok := f.kept[seq]
 	if ok {
 		delete(f.kept, seq)
@@ -95,8 +99,8 @@ func (f *fold) drop(seq outcrop.Seq) {
 }
 
 // keep copies what counts of a message, so that the text around it is free.
-func (f *fold) keep(e *outcrop.Event) {
-	if f.full {
+func (f *Fold) keep(e *outcrop.Event) {
+	if f.Full {
 		return
 	}
 	k := kept{typ: e.Type, message: f.Message()}
@@ -104,7 +108,7 @@ func (f *fold) keep(e *outcrop.Event) {
 		f.size += int64(len(e.Data))
 	}
 	if f.size > maxKept {
-		f.full, f.kept, f.chain, f.size = true, nil, nil, 0
+		f.Full, f.kept, f.chain, f.size = true, nil, nil, 0
 		return
 	}
 	k.message = bytes.Clone(k.message)
@@ -114,11 +118,11 @@ func (f *fold) keep(e *outcrop.Event) {
 	f.kept[e.Seq] = k
 }
 
-// digest is the request digest of what was added so far, "" before there was a
+// Digest is the request digest of what was added so far, "" before there was a
 // request header. The chain is kept up to the first node that was replaced, so
 // a log full of requests costs little more than its messages. It means nothing
 // when the fold is full.
-func (f *fold) digest() string {
+func (f *Fold) Digest() string {
 	if f.header == nil {
 		return ""
 	}
@@ -139,8 +143,8 @@ func (f *fold) digest() string {
 	return "v1:" + hex.EncodeToString(last[:])
 }
 
-// callIDs are the ids of the tool calls of an assistant/message.
-func callIDs(message []byte) func(func(id string, call []byte) bool) {
+// Calls are the ids of the tool calls of an assistant/message.
+func Calls(message []byte) func(func(id string, call []byte) bool) {
 	return func(yield func(string, []byte) bool) {
 		for b := range jsonwire.Elements(jsonwire.Get(message, "content")) {
 			if !jsonwire.TextIs(jsonwire.Get(b, "type"), "tool-call") {
@@ -154,15 +158,15 @@ func callIDs(message []byte) func(func(id string, call []byte) bool) {
 	}
 }
 
-// answers is the id of the call that the message of a tool/result answers.
-func answers(message []byte) string {
+// Answers is the id of the call that the message of a tool/result answers.
+func Answers(message []byte) string {
 	id, _ := jsonwire.Text(jsonwire.Get(jsonwire.Get(message, "source"), "callId"))
 	return id
 }
 
-// orphans are the results on the surface whose call does not stand before them:
+// Orphans are the results on the surface whose call does not stand before them:
 // the call was covered alone, or another one took its result.
-func (f *fold) orphans(report func(seq outcrop.Seq, id string) bool) {
+func (f *Fold) Orphans(report func(seq outcrop.Seq, id string) bool) {
 	open := map[string]int{}
 	for _, seq := range f.Nodes() {
 		k, ok := f.kept[seq]
@@ -170,15 +174,22 @@ func (f *fold) orphans(report func(seq outcrop.Seq, id string) bool) {
 		case !ok:
 			return
 		case k.typ == outcrop.TypeAssistantMessage:
-			for id := range callIDs(k.message) {
+			for id := range Calls(k.message) {
 				open[id]++
 			}
 		case k.typ == outcrop.TypeToolResult:
-			id := answers(k.message)
+			id := Answers(k.message)
 			if open[id] == 0 && !report(seq, id) {
 				return
 			}
 			open[id] = max(open[id]-1, 0)
 		}
 	}
+}
+
+// Unknown reports a type that no reader may pass over. An event without a
+// type, and removed types, are refused by admission.
+func Unknown(e *outcrop.Event) bool {
+	named := e.Type != "" || jsonwire.Kind(jsonwire.Get(e.Line(), "type")) == '"'
+	return named && !e.Type.Known() && !e.Ignorable && e.Type != "mode/set" && e.Type != "request/header-delta"
 }

@@ -1,4 +1,4 @@
-package doctor_test
+package repair_test
 
 import (
 	"bytes"
@@ -14,14 +14,15 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/doctor"
+	"github.com/outcrop-dev/outcrop/doctor/repair"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
 // repaired runs a repair in memory: the new log, what was left out by file, and
 // the changes in short.
-func repaired(t testing.TB, file []byte, enc wire.Encoding, o doctor.RepairOptions) (log []byte, removed map[string]string, changes []string, err error) {
+func repaired(t testing.TB, file []byte, enc wire.Encoding, o repair.Options) (log []byte, removed map[string]string, changes []string, err error) {
 	t.Helper()
-	r, err := doctor.Plan(t.Context(), memory(file, enc), o)
+	r, err := repair.NewPlan(t.Context(), memory(file, enc), o)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -64,7 +65,7 @@ func sound(t testing.TB, log []byte, enc wire.Encoding) {
 	if !sum.OK || sum.TruncatedAt != nil {
 		t.Errorf("the repaired log does not pass verify: %s\n%v\n%.2000q", sum.AppendJSON(nil), codes(found), log)
 	}
-	again, err := doctor.Plan(t.Context(), memory(log, enc), doctor.RepairOptions{})
+	again, err := repair.NewPlan(t.Context(), memory(log, enc), repair.Options{})
 	if err != nil || len(again.Changes) > 0 {
 		t.Errorf("a second repair: %v, %+v", err, again)
 	}
@@ -105,16 +106,6 @@ func unpacked(t testing.TB, file []byte) string {
 	}
 	return string(text)
 }
-
-func ended(seq, turn int, kind string) string {
-	return fmt.Sprintf(`{"type":"turn/end","seq":%d,"time":1,"data":{"turn":%d,"reason":{"kind":%q}}}`, seq, turn, kind)
-}
-
-func note(seq int) string {
-	return fmt.Sprintf(`{"type":"feedback/record","seq":%d,"time":7,"data":{"n":%d}}`, seq, seq)
-}
-
-const endSeed4 = `{"type":"session/end-seed","seq":%d,"time":1,"data":{}}`
 
 func TestRepairOf(t *testing.T) {
 	t1 := turn(1, 0) // events 0 to 5
@@ -295,7 +286,7 @@ func TestRepairOf(t *testing.T) {
 			if c.want == nil {
 				c.want = c.file
 			}
-			log, removed, changes, err := repaired(t, c.file, wire.Plain, doctor.RepairOptions{})
+			log, removed, changes, err := repaired(t, c.file, wire.Plain, repair.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,7 +305,7 @@ func TestRepairOf(t *testing.T) {
 			sound(t, log, wire.Plain)
 			// The same text in frames of its own gives the same text.
 			z, _ := frames(t, string(c.file[:bytes.IndexByte(c.file, '\n')+1]), string(c.file[bytes.IndexByte(c.file, '\n')+1:]))
-			zlog, _, zchanges, err := repaired(t, z, wire.Zstd, doctor.RepairOptions{})
+			zlog, _, zchanges, err := repaired(t, z, wire.Zstd, repair.Options{})
 			if err != nil || bytes.Contains(c.file[:bytes.IndexByte(c.file, '\n')], []byte("turn/start")) {
 				return // the header's frame holds more
 			}
@@ -335,13 +326,13 @@ func TestRepairMakesAHeaderFromWhatIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		file   []byte
-		o      doctor.RepairOptions
+		o      repair.Options
 		header string
 		fails  outcrop.Code
 	}{
-		{name: "no header, id given", file: plain(t1...), o: doctor.RepairOptions{ID: "x", Cwd: "/w"}, header: `{"type":"session","version":0,"id":"x","createdAt":1,"cwd":"/w","delegationDepth":0}`},
+		{name: "no header, id given", file: plain(t1...), o: repair.Options{ID: "x", Cwd: "/w"}, header: `{"type":"session","version":0,"id":"x","createdAt":1,"cwd":"/w","delegationDepth":0}`},
 		{name: "no header, id not given", file: plain(t1...), fails: "HEADER_ID"},
-		{name: "no header, own types", file: plain(append(slices.Clone(t1), context)...), o: doctor.RepairOptions{ID: "x"}, header: `{"type":"session","version":0,"id":"x","createdAt":1,"delegationDepth":0,"outcrop":1}`},
+		{name: "no header, own types", file: plain(append(slices.Clone(t1), context)...), o: repair.Options{ID: "x"}, header: `{"type":"session","version":0,"id":"x","createdAt":1,"delegationDepth":0,"outcrop":1}`},
 		{
 			name: "a torn header that still says most", file: plain(append([]string{`{"type":"session","version":0,"id":"kept","createdAt":77,"cwd":"/home/w","parentSession":"p","seedLength":3,"orig`}, t1...)...),
 			header: `{"type":"session","version":0,"id":"kept","createdAt":77,"cwd":"/home/w","parentSession":"p","seedLength":3,"delegationDepth":0}`,
@@ -349,20 +340,20 @@ func TestRepairMakesAHeaderFromWhatIsKnown(t *testing.T) {
 		{name: "a header with a bad member", file: plain(append([]string{`{"type":"session","version":0,"id":"k","createdAt":-5,"delegationDepth":"x"}`}, t1...)...), header: `{"type":"session","version":0,"id":"k","createdAt":1,"delegationDepth":0}`},
 		{name: "a byte order mark before it", file: plain(append([]string{"\xef\xbb\xbf" + dshHeader}, t1...)...), header: dshHeader},
 		{name: "zero bytes before it", file: plain(append([]string{"\x00\x00" + dshHeader}, t1...)...), header: dshHeader},
-		{name: "an empty id", file: plain(append([]string{strings.Replace(dshHeader, `"s1"`, `""`, 1)}, t1...)...), o: doctor.RepairOptions{ID: "new"}, header: strings.Replace(dshHeader, `"s1"`, `"new"`, 1)},
-		{name: "another id than the one that it has", file: plain(append([]string{dshHeader}, t1...)...), o: doctor.RepairOptions{ID: "new"}, fails: "HEADER_ID"},
-		{name: "a relative directory", file: plain(t1...), o: doctor.RepairOptions{ID: "x", Cwd: "w"}, fails: "HEADER_CWD_RELATIVE"},
+		{name: "an empty id", file: plain(append([]string{strings.Replace(dshHeader, `"s1"`, `""`, 1)}, t1...)...), o: repair.Options{ID: "new"}, header: strings.Replace(dshHeader, `"s1"`, `"new"`, 1)},
+		{name: "another id than the one that it has", file: plain(append([]string{dshHeader}, t1...)...), o: repair.Options{ID: "new"}, fails: "HEADER_ID"},
+		{name: "a relative directory", file: plain(t1...), o: repair.Options{ID: "x", Cwd: "w"}, fails: "HEADER_CWD_RELATIVE"},
 		{name: "a later format", file: plain(`{"type":"session","version":3,"id":"x"}`), fails: "HEADER_VERSION"},
 		{name: "text", file: []byte("hello\nworld\n"), fails: "FILE_NO_HEADER"},
 		{name: "nothing", fails: "FILE_EMPTY"},
-		{name: "the first events are lost with the header", file: plain(t1[2:]...), o: doctor.RepairOptions{ID: "x"}, fails: "FILE_NO_HEADER"},
-		{name: "a place that says the directory is another one", file: plain(t1...), o: doctor.RepairOptions{Cwd: "/w", Place: &doctor.Place{Project: "--v--", Session: "x", ID: "x"}}, fails: "HEADER_CWD"},
-		{name: "a place that fits", file: plain(t1...), o: doctor.RepairOptions{Cwd: "/v", Place: &doctor.Place{Project: "--v--", Session: "x", ID: "x"}}, header: `{"type":"session","version":0,"id":"x","createdAt":1,"cwd":"/v","delegationDepth":0}`},
+		{name: "the first events are lost with the header", file: plain(t1[2:]...), o: repair.Options{ID: "x"}, fails: "FILE_NO_HEADER"},
+		{name: "a place that says the directory is another one", file: plain(t1...), o: repair.Options{Cwd: "/w", Place: &doctor.Place{Project: "--v--", Session: "x", ID: "x"}}, fails: "HEADER_CWD"},
+		{name: "a place that fits", file: plain(t1...), o: repair.Options{Cwd: "/v", Place: &doctor.Place{Project: "--v--", Session: "x", ID: "x"}}, header: `{"type":"session","version":0,"id":"x","createdAt":1,"cwd":"/v","delegationDepth":0}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log, _, _, err := repaired(t, c.file, wire.Plain, c.o)
 			if c.fails != "" {
-				if !errors.Is(err, doctor.ErrNotRepairable) || outcrop.CodeOf(err) != c.fails {
+				if !errors.Is(err, repair.ErrNotRepairable) || outcrop.CodeOf(err) != c.fails {
 					t.Errorf("%v, want %s", err, c.fails)
 				}
 				return
@@ -449,7 +440,7 @@ func TestRepairOfFrames(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			log, removed, changes, err := repaired(t, c.file, wire.Zstd, doctor.RepairOptions{})
+			log, removed, changes, err := repaired(t, c.file, wire.Zstd, repair.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -468,7 +459,7 @@ func TestRepairOfFrames(t *testing.T) {
 		})
 	}
 	// The header's frame is lost, the rest is there.
-	log, _, changes, err := repaired(t, slices.Concat(flip(head), f1, f2), wire.Zstd, doctor.RepairOptions{ID: "s1"})
+	log, _, changes, err := repaired(t, slices.Concat(flip(head), f1, f2), wire.Zstd, repair.Options{ID: "s1"})
 	if err != nil || unpacked(t, log) != dshHeader+"\n"+lines(t1)+lines(t2) {
 		t.Errorf("lost header: %v %v\n%q", err, changes, log)
 	}
@@ -482,7 +473,7 @@ func TestRepairIsRefused(t *testing.T) {
 		"events of a newer program":     {plain(dshHeader, `{"type":"future/thing","seq":0,"time":1,"data":{}}`), "TYPE_UNKNOWN"},
 		"a log without surface markers": {plain(dshHeader, strings.Replace(user(0, ""), ",}", "}", 1)), "SURFACE_MARKER_REQUIRED"},
 	} {
-		if _, err := doctor.Plan(t.Context(), memory(c.file, wire.Plain), doctor.RepairOptions{}); !errors.Is(err, doctor.ErrNotRepairable) || outcrop.CodeOf(err) != c.code {
+		if _, err := repair.NewPlan(t.Context(), memory(c.file, wire.Plain), repair.Options{}); !errors.Is(err, repair.ErrNotRepairable) || outcrop.CodeOf(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

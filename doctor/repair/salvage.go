@@ -1,4 +1,4 @@
-package doctor
+package repair
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor"
+	"github.com/outcrop-dev/outcrop/doctor/internal/frames"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -16,7 +18,7 @@ import (
 // is for its user to decide.
 type salvor struct {
 	ctx  context.Context
-	t    Target
+	t    doctor.Target
 	line func(l salvaged) error // the bytes are valid until it returns
 	// gap hears of bytes [from, to) of the file that are no text.
 	gap func(code outcrop.Code, msg string, from, to int64) error
@@ -50,7 +52,7 @@ func (s *salvor) run() error {
 	if s.t.Encoding == wire.Zstd {
 		err = s.frames()
 	} else {
-		err = newChunks(io.NewSectionReader(s.t.R, 0, s.t.Size)).each(s.ctx, s.plain)
+		err = frames.NewChunks(io.NewSectionReader(s.t.R, 0, s.t.Size)).Each(s.ctx, s.plain)
 	}
 	if err == nil {
 		err = s.flush()
@@ -174,38 +176,37 @@ func (s *salvor) flush() error {
 
 // frames goes over the frames of a zstd file.
 func (s *salvor) frames() error {
-	dec, err := newFrameDecoder()
+	z, err := frames.NewText(s.t.R)
 	if err != nil {
 		return err
 	}
-	defer dec.Close()
-	z := frameText{r: s.t.R, dec: dec}
-	w := newWalker(s.t.R, s.t.Size)
+	defer z.Close()
+	w := frames.NewWalker(s.t.R, s.t.Size)
 	for at := int64(0); at < s.t.Size; {
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
-		f, code, msg, err := s.look(&z, w, at)
+		f, code, msg, err := s.look(z, w, at)
 		if err != nil {
 			return err
 		}
 		if code == "" {
-			s.at = f.start
-			if err := z.whole(s.ctx, f, s.feed); err != nil {
+			s.at = f.Start
+			if err := z.Whole(s.ctx, f, s.feed); err != nil {
 				return err
 			}
-			at = f.end
+			at = f.End
 			continue
 		}
 		// What could be decoded of a torn frame at the end counts as far as its
 		// lines are whole.
-		next, err := s.nextFrame(&z, w, at+1)
+		next, err := s.nextFrame(z, w, at+1)
 		if err != nil {
 			return err
 		}
 		if code == "FRAME_TORN" && next == s.t.Size {
 			s.at = at
-			if err := z.torn(s.ctx, f, s.feed); err != nil {
+			if err := z.Torn(s.ctx, f, s.feed); err != nil {
 				return err
 			}
 			s.size, s.none, s.held, s.parts = 0, false, s.held[:0], nil // a line that was cut off here
@@ -222,9 +223,9 @@ func (s *salvor) frames() error {
 }
 
 // look judges the frame at an offset; code is "" for one whose text counts.
-func (s *salvor) look(z *frameText, w *walker, at int64) (f dshFrame, code outcrop.Code, msg string, err error) {
-	f, err = w.frame(at)
-	var class errFrame
+func (s *salvor) look(z *frames.Text, w *frames.Walker, at int64) (f frames.Frame, code outcrop.Code, msg string, err error) {
+	f, err = w.Frame(at)
+	var class frames.Class
 	switch {
 	case errors.As(err, &class):
 		switch class {
@@ -236,11 +237,11 @@ func (s *salvor) look(z *frameText, w *walker, at int64) (f dshFrame, code outcr
 		return f, "FRAME_MAGIC", "bytes that begin no frame", nil
 	case err != nil:
 		return f, "", "", err
-	case f.torn:
+	case f.Torn:
 		return f, "FRAME_TORN", "a frame that does not end in the file", nil
 	}
-	err = z.whole(s.ctx, f, func([]byte) error { return nil })
-	if errors.Is(err, errDecode) {
+	err = z.Whole(s.ctx, f, func([]byte) error { return nil })
+	if errors.Is(err, frames.ErrDecode) {
 		return f, "FRAME_DECODE", "a frame that cannot be decoded or fails its checksum", nil
 	}
 	return f, "", "", err
@@ -249,7 +250,7 @@ func (s *salvor) look(z *frameText, w *walker, at int64) (f dshFrame, code outcr
 // nextFrame is where the next frame begins that is complete, has a checksum and
 // passes it, or the end of the file. A file that makes the search long on
 // purpose is not searched to its end.
-func (s *salvor) nextFrame(z *frameText, w *walker, from int64) (int64, error) {
+func (s *salvor) nextFrame(z *frames.Text, w *frames.Walker, from int64) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for from+4 <= s.t.Size && s.budget > 0 {
 		n := min(int64(len(buf)), s.t.Size-from)
@@ -263,13 +264,13 @@ func (s *salvor) nextFrame(z *frameText, w *walker, from int64) (int64, error) {
 			continue
 		}
 		from += int64(i)
-		before := w.taken
+		before := w.Taken
 		f, code, _, err := s.candidate(z, w, from)
-		s.budget -= 16*(w.taken-before) + int64(i) // what was walked over
+		s.budget -= 16*(w.Taken-before) + int64(i) // what was walked over
 		if err != nil {
 			return 0, err
 		}
-		if code == "" && f.descriptor&0x04 != 0 {
+		if code == "" && f.Descriptor&0x04 != 0 {
 			return from, nil
 		}
 		from++
@@ -278,16 +279,16 @@ func (s *salvor) nextFrame(z *frameText, w *walker, from int64) (int64, error) {
 }
 
 // candidate is look, without decoding what its headers rule out.
-func (s *salvor) candidate(z *frameText, w *walker, at int64) (f dshFrame, code outcrop.Code, msg string, err error) {
-	f, err = w.frame(at)
-	var class errFrame
-	if errors.As(err, &class) || err == nil && (f.torn || f.descriptor&0x04 == 0) {
+func (s *salvor) candidate(z *frames.Text, w *frames.Walker, at int64) (f frames.Frame, code outcrop.Code, msg string, err error) {
+	f, err = w.Frame(at)
+	var class frames.Class
+	if errors.As(err, &class) || err == nil && (f.Torn || f.Descriptor&0x04 == 0) {
 		return f, "FRAME_MAGIC", "", nil
 	}
 	if err != nil {
 		return f, "", "", err
 	}
-	s.budget -= f.end - f.start
+	s.budget -= f.End - f.Start
 	return s.look(z, w, at)
 }
 

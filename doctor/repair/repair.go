@@ -1,4 +1,15 @@
-package doctor
+// Package repair makes a log that can be continued of a damaged log file.
+//
+// It is strict: no event is invented, none gets another seq, and a record is
+// taken only when its seq is the next one and admission takes it. So what comes
+// out is a log whatever went in: what stood in the file, up to the first event
+// that is missing. What is left out is kept, and so is the file as it was.
+//
+// The file is read line by line by a salvor, which goes on behind damage; a
+// mender decides which lines make up the log. NewPlan lets them run and writes
+// nothing; Plan.Write lets them run again, and Copy and InPlace do that with
+// files, durably, and check what came out with package doctor.
+package repair
 
 import (
 	"context"
@@ -6,20 +17,22 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
-// RepairOptions are what a repair is told. The zero value knows nothing.
-type RepairOptions struct {
+// Options are what a repair is told. The zero value knows nothing.
+type Options struct {
 	// ID and Cwd are for a header that is lost: what the session's were. A
 	// header that can be read keeps its own, but an empty id is replaced.
 	ID, Cwd string
 	// Place is where the file lies in a root; a header that is made anew must
 	// belong there. nil: the file lies alone.
-	Place *Place
+	Place *doctor.Place
 }
 
 // Change is one thing that a repair does. Places that are not known are -1,
@@ -85,15 +98,15 @@ func (c Change) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// Repair is what can be done for one log file.
-type Repair struct {
+// Plan is what can be done for one log file.
+type Plan struct {
 	Changes []Change // in the order of the file; empty: there is nothing to do
 	Header  outcrop.Header
 	Events  int // of the repaired log
 	Behind  int // events behind a cut, as far as they can be told
 
-	target Target
-	opts   RepairOptions
+	target doctor.Target
+	opts   Options
 	limit  outcrop.Seq // the log ends before this event; -1: no limit
 	why    *outcrop.Error
 
@@ -108,10 +121,10 @@ func notRepairable(code outcrop.Code, msg, hint string) error {
 	return &outcrop.Error{Op: "repair", Code: code, Seq: -1, Offset: -1, Err: ErrNotRepairable, Msg: msg, Hint: hint}
 }
 
-// Plan looks at a log file and says what Write would do. It writes nothing. The
+// NewPlan looks at a log file and says what Write would do. It writes nothing. The
 // error is ErrNotRepairable, or one of reading or of ctx.
-func Plan(ctx context.Context, t Target, o RepairOptions) (*Repair, error) {
-	r := &Repair{target: t, opts: o, limit: -1}
+func NewPlan(ctx context.Context, t doctor.Target, o Options) (*Plan, error) {
+	r := &Plan{target: t, opts: o, limit: -1}
 	if t.Open != nil {
 		return nil, notRepairable("", "the session lies in no file", "fork it before the event that cannot be taken, or copy it to a file with convert")
 	}
@@ -128,7 +141,7 @@ func Plan(ctx context.Context, t Target, o RepairOptions) (*Repair, error) {
 			return nil, err
 		}
 		if m.fold.NoMarkers() {
-			return nil, notRepairable(markerRequired, "the log's messages carry no surface markers: it is from before them", "it can be looked at, not continued")
+			return nil, notRepairable("SURFACE_MARKER_REQUIRED", "the log's messages carry no surface markers: it is from before them", "it can be looked at, not continued")
 		}
 		err := m.fold.CheckClosers()
 		if err == nil {
@@ -148,7 +161,7 @@ func Plan(ctx context.Context, t Target, o RepairOptions) (*Repair, error) {
 // behind.jsonl for what stood behind a cut, frame-OFFSET.zst for frames that
 // could not be decoded, as they are. The file must be what it was when the plan
 // was made.
-func (r *Repair) Write(ctx context.Context, w io.Writer, removed func(name string) (io.WriteCloser, error)) (err error) {
+func (r *Plan) Write(ctx context.Context, w io.Writer, removed func(name string) (io.WriteCloser, error)) (err error) {
 	m := r.mender(ctx)
 	m.out = &rewriter{w: w, enc: r.target.Encoding}
 	m.aside = &aside{open: removed}
@@ -163,7 +176,7 @@ func (r *Repair) Write(ctx context.Context, w io.Writer, removed func(name strin
 	return m.out.flush()
 }
 
-func (r *Repair) mender(ctx context.Context) *mender {
+func (r *Plan) mender(ctx context.Context) *mender {
 	m := &mender{plan: r, bracket: -1}
 	m.salvor = salvor{ctx: ctx, t: r.target, line: m.take, gap: m.gap}
 	return m
@@ -202,4 +215,32 @@ func seqs(from outcrop.Seq, n int) string {
 		return "event " + strconv.FormatInt(int64(from), 10)
 	}
 	return fmt.Sprintf("events %d to %d", from, int64(from)+int64(n)-1)
+}
+
+// Advice says in words what a repair would do, one sentence a change.
+func (r *Plan) Advice() (lines []string) {
+	for _, c := range r.Changes {
+		var b strings.Builder
+		b.WriteString(c.Message)
+		if c.Times > 1 {
+			b.WriteString(" (" + strconv.Itoa(c.Times) + " times)")
+		}
+		switch {
+		case c.Code == "CUT" && c.Events > 0:
+			b.WriteString("; what stands behind it is kept in a file of its own: " + count(int64(c.Events), "event"))
+		case c.Code == "CUT":
+			b.WriteString("; what stands behind it is kept in a file of its own")
+		case c.Bytes > 0:
+			b.WriteString("; " + count(c.Bytes, "byte") + " left out")
+		}
+		lines = append(lines, b.String())
+	}
+	return lines
+}
+
+func count(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.FormatInt(n, 10) + " " + what
 }

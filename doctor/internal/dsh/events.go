@@ -1,4 +1,4 @@
-package doctor
+package dsh
 
 import (
 	"encoding/json"
@@ -7,11 +7,11 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
-// dshEvents are the checks that dsh makes on the events that it has read
+// Events are the checks that dsh makes on the events that it has read
 // before it builds a session from them. Each is a pass of its own over the
 // whole log there, so a later event that fails an earlier pass is what dsh
 // reports; here one pass keeps the first failure of each.
-type dshEvents struct {
+type Events struct {
 	names   fault // removed vocabulary
 	shapes  fault // old shapes and messages
 	unknown fault // types outside the vocabulary
@@ -40,7 +40,7 @@ func (f *fault) first(class string, seq outcrop.Seq) {
 
 // class is the refusal that comes first among the events that dsh's scanner
 // counts, or "".
-func (d *dshEvents) class(limit int64) string {
+func (d *Events) class(limit int64) string {
 	for _, f := range [...]fault{d.names, d.shapes, d.unknown, d.closers} {
 		if c := f.within(limit); c != "" {
 			return c
@@ -49,8 +49,8 @@ func (d *dshEvents) class(limit int64) string {
 	return ""
 }
 
-// add looks at one event, old shapes already upgraded.
-func (d *dshEvents) add(e *outcrop.Event) {
+// Add looks at one event, old shapes already upgraded.
+func (d *Events) Add(e *outcrop.Event) {
 	noData := e.Data == nil || jsonwire.Kind(e.Data) == 'n'
 	switch e.Type {
 	case "request/header-delta":
@@ -77,26 +77,26 @@ func (d *dshEvents) add(e *outcrop.Event) {
 	}
 }
 
-// message looks at an event that admission refused. A message that dsh refuses
+// Message looks at an event that admission refused. A message that dsh refuses
 // is refused by admission too, maybe for another reason, so no other event has
 // to be looked at.
-func (d *dshEvents) message(e *outcrop.Event) {
+func (d *Events) Message(e *outcrop.Event) {
 	switch e.Type {
 	case outcrop.TypeUserMessage:
-		d.shapes.first(dshMessage(e.Type, e.Data), e.Seq)
+		d.shapes.first(judgeMessage(e.Type, e.Data), e.Seq)
 	case outcrop.TypeAssistantMessage, outcrop.TypeToolResult:
-		d.shapes.first(dshMessage(e.Type, jsonwire.Get(e.Data, "message")), e.Seq)
+		d.shapes.first(judgeMessage(e.Type, jsonwire.Get(e.Data, "message")), e.Seq)
 	}
 }
 
-// refused notes an old shape that has no upgrade, by the code of the reader.
-func (d *dshEvents) refused(code outcrop.Code, seq outcrop.Seq) {
+// Refused notes an old shape that has no upgrade, by the code of the reader.
+func (d *Events) Refused(code outcrop.Code, seq outcrop.Seq) {
 	d.shapes.first(classOf(code), seq)
 }
 
-// dshMessage judges the message of a surface event; the order of the rules is
+// judgeMessage judges the message of a surface event; the order of the rules is
 // dsh's.
-func dshMessage(t outcrop.Type, msg json.RawMessage) string {
+func judgeMessage(t outcrop.Type, msg json.RawMessage) string {
 	filled := func(v []byte) bool {
 		s, ok := jsonwire.Text(v)
 		return ok && s != ""

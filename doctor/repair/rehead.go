@@ -1,4 +1,4 @@
-package doctor
+package repair
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor/internal/fold"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -107,7 +108,7 @@ func (m *mender) begin(h outcrop.Header, line []byte) (err error) {
 	if m.headed = true; m.fold == nil {
 		known := h
 		known.CreatedAt = max(h.CreatedAt, 0)
-		if m.fold, err = newFold(known, m.result); err != nil {
+		if m.fold, err = fold.New(known, m.result); err != nil {
 			return err
 		}
 		m.lines = wire.NewLines(h.ID, m.resultsBefore)

@@ -1,4 +1,4 @@
-package doctor
+package dsh
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func TestALongLineIsJudgedAsAShortOne(t *testing.T) {
 }
 
 func agree(t interface{ Fatalf(string, ...any) }, line []byte, size int) {
-	want := readDSHLine(line)
+	want := readLine(line)
 	var l longLine
 	for at := 0; at < len(line); at += size {
 		l.write(line[at:min(at+size, len(line))])

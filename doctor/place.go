@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor/internal/dsh"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -73,18 +74,18 @@ func (p *Place) has(dir, name string) bool {
 }
 
 // header judges whether the file's header belongs where the file lies.
-func (p *Place) header(h dshHeader) string {
+func (p *Place) header(h dsh.Header) string {
 	if p == nil {
 		return ""
 	}
 	project := "_no-cwd"
-	if h.hasCwd {
-		project = jsonl.ProjectKey(h.cwd)
+	if h.HasCwd {
+		project = jsonl.ProjectKey(h.Cwd)
 	}
 	switch {
-	case h.id != p.ID:
+	case h.ID != p.ID:
 		return "identity-mismatch"
-	case project != p.Project || jsonl.EncodeSegment(h.id) != p.Session:
+	case project != p.Project || jsonl.EncodeSegment(h.ID) != p.Session:
 		return "misplaced-log"
 	}
 	return ""

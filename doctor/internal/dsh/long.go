@@ -1,4 +1,4 @@
-package doctor
+package dsh
 
 import (
 	"errors"
@@ -319,7 +319,7 @@ func (l *longLine) kept(token []byte) {
 }
 
 // end is what the line is, when all of it was written.
-func (l *longLine) end() dshLine {
+func (l *longLine) end() lineInfo {
 	if l.err == nil && l.state >= inMinus {
 		if l.number(' '); l.err == nil {
 			l.endValue()
@@ -328,18 +328,18 @@ func (l *longLine) end() dshLine {
 	inFirst := l.state == atFirstValue || l.state == atFirstName
 	switch {
 	case errors.Is(l.err, jsonwire.ErrDepth), l.err == nil && inFirst && len(l.stack) > jsonwire.MaxReadDepth:
-		return dshLine{kind: tooDeep}
+		return lineInfo{kind: tooDeep}
 	case l.err != nil || l.state != afterValue || len(l.stack) > 0:
-		return dshLine{kind: notJSON}
+		return lineInfo{kind: notJSON}
 	case l.kind == 'n':
-		return dshLine{kind: isNull}
+		return lineInfo{kind: isNull}
 	case l.kind != '{':
-		return dshLine{kind: isOther}
+		return lineInfo{kind: isOther}
 	}
-	out := dshLine{kind: isOther, count: 1, turnEnd: jsonwire.TextIs(l.typ, string(outcrop.TypeTurnEnd))}
+	out := lineInfo{kind: isOther, count: 1, turnEnd: jsonwire.TextIs(l.typ, string(outcrop.TypeTurnEnd))}
 	switch t, _ := jsonwire.Text(l.typ); t {
 	case "text-chunks", "reasoning-chunks", "tool-call-chunks":
-		return dshLine{kind: notJSON} // every writer puts the type of a row first
+		return lineInfo{kind: notJSON} // every writer puts the type of a row first
 	}
 	if n, ok := jsonwire.Int(l.seq); ok {
 		out.kind, out.seq = isEvent, n

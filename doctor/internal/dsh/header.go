@@ -1,4 +1,4 @@
-package doctor
+package dsh
 
 import (
 	"strings"
@@ -6,16 +6,16 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
-// dshHeader is a header line as dsh 0.1 judges it, in two stages: early when
+// Header is a header line as dsh 0.1 judges it, in two stages: early when
 // the file is read, late when a session is made from what was read.
-type dshHeader struct {
+type Header struct {
 	early, late string // class of the refusal, or ""
-	id          string
-	cwd         string
-	hasCwd      bool
+	ID          string
+	Cwd         string
+	HasCwd      bool
 }
 
-func readDSHHeader(line []byte) (h dshHeader) {
+func readHeader(line []byte) (h Header) {
 	if jsonwire.Valid(line) != nil {
 		h.early = "file-header-json"
 		return h
@@ -49,12 +49,12 @@ func readDSHHeader(line []byte) (h dshHeader) {
 		h.early = "file-header-shape"
 		return h
 	}
-	h.id, _ = jsonwire.Text(m["id"])
-	h.cwd, h.hasCwd = jsonwire.Text(m["cwd"])
+	h.ID, _ = jsonwire.Text(m["id"])
+	h.Cwd, h.HasCwd = jsonwire.Text(m["cwd"])
 	switch {
-	case m["cwd"] != nil && !h.hasCwd:
+	case m["cwd"] != nil && !h.HasCwd:
 		h.late = "header-cwd-type"
-	case h.hasCwd && !strings.HasPrefix(h.cwd, "/"):
+	case h.HasCwd && !strings.HasPrefix(h.Cwd, "/"):
 		h.late = "header-cwd-relative"
 	case m["parentSession"] != nil && !isText("parentSession"):
 		h.late = "header-parent"

@@ -1,4 +1,4 @@
-package doctor
+package repair
 
 import (
 	"bytes"
@@ -66,7 +66,7 @@ func content(t testing.TB, d faultfs.FS, name string) string {
 
 func TestARepairedCopyStandsBesideNothing(t *testing.T) {
 	d := disk(t)
-	r, saved, err := Copy(t.Context(), filesOn(d), RepairOptions{}, "")
+	r, saved, err := Copy(t.Context(), filesOn(d), Options{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +84,10 @@ func TestARepairedCopyStandsBesideNothing(t *testing.T) {
 		t.Errorf("report %q", report)
 	}
 	// Another repair gets another folder; a name that is taken is not.
-	if _, again, err := Copy(t.Context(), filesOn(d), RepairOptions{}, "/logs/b.jsonl"); err != nil || again.Folder != "/state/doctor/a-2" || content(t, d, "/logs/b.jsonl") != gapGood {
+	if _, again, err := Copy(t.Context(), filesOn(d), Options{}, "/logs/b.jsonl"); err != nil || again.Folder != "/state/doctor/a-2" || content(t, d, "/logs/b.jsonl") != gapGood {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if _, _, err := Copy(t.Context(), filesOn(d), RepairOptions{}, "/logs/b.jsonl"); !errors.Is(err, fs.ErrExist) {
+	if _, _, err := Copy(t.Context(), filesOn(d), Options{}, "/logs/b.jsonl"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	if _, err := d.Stat("/state/doctor/a-3"); err == nil {
@@ -110,12 +110,12 @@ func TestARepairOfAHealthyLogWritesNothing(t *testing.T) {
 		}
 		return faultfs.Fault{}
 	}
-	for _, repair := range []func() (*Repair, Saved, error){
-		func() (*Repair, Saved, error) {
-			return InPlace(t.Context(), filesOn(faultfs.Inject(d, wrote)), RepairOptions{})
+	for _, repair := range []func() (*Plan, Saved, error){
+		func() (*Plan, Saved, error) {
+			return InPlace(t.Context(), filesOn(faultfs.Inject(d, wrote)), Options{})
 		},
-		func() (*Repair, Saved, error) {
-			return Copy(t.Context(), filesOn(faultfs.Inject(d, wrote)), RepairOptions{}, "")
+		func() (*Plan, Saved, error) {
+			return Copy(t.Context(), filesOn(faultfs.Inject(d, wrote)), Options{}, "")
 		},
 	} {
 		if r, saved, err := repair(); err != nil || len(r.Changes) > 0 || saved != (Saved{}) {
@@ -151,7 +151,7 @@ func TestARepairInPlaceLosesNothing(t *testing.T) {
 			whole(t, "power lost before "+string(op.Kind)+" "+op.Path, m.PowerCut(r))
 		}
 		return faultfs.Fault{}
-	})), RepairOptions{})
+	})), Options{})
 	if err != nil || content(t, m, "/logs/a.jsonl") != gapGood || saved.Backup != "/state/doctor/a/before.jsonl" {
 		t.Fatalf("%+v %v", saved, err)
 	}
@@ -172,7 +172,7 @@ func TestARepairInPlaceLosesNothing(t *testing.T) {
 				return faultfs.Fault{}
 			}
 			return faultfs.Fault{Err: syscall.EIO, Part: len(op.Data) / 2}
-		})), RepairOptions{})
+		})), Options{})
 		whole(t, "a call failed", m)
 		if _, statErr := m.Stat("/logs/a.jsonl.repaired.tmp"); err != nil && statErr == nil {
 			t.Errorf("call %d: a temporary file is left: %v", fail, err)
@@ -226,13 +226,13 @@ func TestARepairInPlaceAndAWriterExcludeEachOther(t *testing.T) {
 		}
 		files := Files{Log: c.path, Keep: filepath.Join(dir, "state"), Stamp: "a"}
 		var held *store.LockedError
-		if _, _, err := InPlace(t.Context(), files, RepairOptions{}); !errors.As(err, &held) || held.Holder.Program != "writer" {
+		if _, _, err := InPlace(t.Context(), files, Options{}); !errors.As(err, &held) || held.Holder.Program != "writer" {
 			t.Errorf("%s: repaired under a writer: %v", c.path, err)
 		}
 		if err := lease.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := InPlace(t.Context(), files, RepairOptions{}); err != nil {
+		if _, _, err := InPlace(t.Context(), files, Options{}); err != nil {
 			t.Errorf("%s: %v", c.path, err)
 		}
 		if lease, err = c.acquire(); err != nil {
@@ -261,7 +261,7 @@ func TestARepairInPlaceNoticesAWriterWithoutALock(t *testing.T) {
 			}
 		}
 		return faultfs.Fault{}
-	})), RepairOptions{})
+	})), Options{})
 	if !errors.Is(err, store.ErrMoved) || content(t, m, "/logs/a.jsonl") != gapGood+gapBehind+gapBehind {
 		t.Errorf("%v, the log is %q", err, content(t, m, "/logs/a.jsonl"))
 	}

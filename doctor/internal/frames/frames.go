@@ -1,4 +1,7 @@
-package doctor
+// Package frames finds zstd frames by their headers and decodes them one by one,
+// in bounded memory, as the verdict of dsh and a repair need it: nothing here
+// judges what the text is.
+package frames
 
 import (
 	"bufio"
@@ -9,40 +12,40 @@ import (
 
 const zstdMagic = 0xFD2FB528
 
-// dshFrame is one zstd frame as its block headers show it, or the torn rest of
+// Frame is one zstd frame as its block headers show it, or the torn rest of
 // the last one.
-type dshFrame struct {
-	start, end int64 // bytes in the file
-	torn       bool
-	lastBlock  int64 // end of the last block when it is there in full, else 0
-	descriptor byte
+type Frame struct {
+	Start, End int64 // bytes in the file
+	Torn       bool
+	LastBlock  int64 // end of the last block when it is there in full, else 0
+	Descriptor byte
 }
 
-// errFrame carries the class of a refusal.
-type errFrame string
+// Class carries the class of a refusal.
+type Class string
 
-func (e errFrame) Error() string { return string(e) }
+func (e Class) Error() string { return string(e) }
 
-// dshFrames are the frames of a file by their headers alone, the way dsh finds
+// All are the frames of a file by their headers alone, the way dsh finds
 // them before it decodes anything. They are walked over once to judge them and
 // once more to decode them, so that a file of many costs no memory.
-type dshFrames struct {
+type All struct {
 	r     io.ReaderAt
 	size  int64
-	first dshFrame
-	count int
-	torn  *dshFrame // the rest of the last one
+	First Frame
+	Count int
+	Torn  *Frame // the rest of the last one
 }
 
-func findDSHFrames(r io.ReaderAt, size int64) (*dshFrames, error) {
-	f := &dshFrames{r: r, size: size}
-	err := f.each(func(fr dshFrame) error {
-		if f.count == 0 {
-			f.first = fr
+func Find(r io.ReaderAt, size int64) (*All, error) {
+	f := &All{r: r, size: size}
+	err := f.Each(func(fr Frame) error {
+		if f.Count == 0 {
+			f.First = fr
 		}
-		f.count++
-		if fr.torn {
-			f.torn = &fr
+		f.Count++
+		if fr.Torn {
+			f.Torn = &fr
 		}
 		return nil
 	})
@@ -50,38 +53,38 @@ func findDSHFrames(r io.ReaderAt, size int64) (*dshFrames, error) {
 }
 
 // each calls visit for each frame, from the first one on.
-func (f *dshFrames) each(visit func(dshFrame) error) error {
-	w := newWalker(f.r, f.size)
+func (f *All) Each(visit func(Frame) error) error {
+	w := NewWalker(f.r, f.size)
 	for at := int64(0); at < f.size; {
-		fr, err := w.frame(at)
+		fr, err := w.Frame(at)
 		if err == nil {
 			err = visit(fr)
 		}
 		if err != nil {
 			return err
 		}
-		at = fr.end
+		at = fr.End
 	}
 	return nil
 }
 
-// walker reads forward with few calls, and jumps over block payloads.
-type walker struct {
+// Walker reads forward with few calls, and jumps over block payloads.
+type Walker struct {
 	r    io.ReaderAt
 	size int64
 	at   int64 // where buf stands in the file
 	buf  *bufio.Reader
 
-	taken int64 // how many times it looked at the file
+	Taken int64 // how many times it looked at the file
 }
 
-func newWalker(r io.ReaderAt, size int64) *walker {
-	return &walker{r: r, size: size, buf: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4096)}
+func NewWalker(r io.ReaderAt, size int64) *Walker {
+	return &Walker{r: r, size: size, buf: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4096)}
 }
 
 var errShort = errors.New("file ends")
 
-func (w *walker) seek(at int64) {
+func (w *Walker) seek(at int64) {
 	if at >= w.at && at-w.at <= int64(w.buf.Buffered()) {
 		w.buf.Discard(int(at - w.at))
 	} else {
@@ -91,8 +94,8 @@ func (w *walker) seek(at int64) {
 }
 
 // take reads the next n bytes, at most eight.
-func (w *walker) take(n int) (uint64, error) {
-	if w.taken++; w.size-w.at < int64(n) {
+func (w *Walker) take(n int) (uint64, error) {
+	if w.Taken++; w.size-w.at < int64(n) {
 		return 0, errShort
 	}
 	var b [8]byte
@@ -104,33 +107,33 @@ func (w *walker) take(n int) (uint64, error) {
 }
 
 // frame reads the frame that starts at byte at.
-func (w *walker) frame(at int64) (dshFrame, error) {
-	f := dshFrame{start: at}
+func (w *Walker) Frame(at int64) (Frame, error) {
+	f := Frame{Start: at}
 	err := w.blocks(&f)
 	if errors.Is(err, errShort) {
-		f.torn, f.end = true, w.size
+		f.Torn, f.End = true, w.size
 		return f, nil
 	}
 	return f, err
 }
 
-func (w *walker) blocks(f *dshFrame) error {
-	w.seek(f.start)
+func (w *Walker) blocks(f *Frame) error {
+	w.seek(f.Start)
 	magic, err := w.take(4)
 	if err != nil {
 		return err
 	}
 	if magic != zstdMagic {
-		return errFrame("file-zstd-magic")
+		return Class("file-zstd-magic")
 	}
 	d, err := w.take(1)
 	if err != nil {
 		return err
 	}
 	if d&0x18 != 0 {
-		return errFrame("file-zstd-reserved-bit")
+		return Class("file-zstd-reserved-bit")
 	}
-	f.descriptor = byte(d)
+	f.Descriptor = byte(d)
 	single := d&0x20 != 0
 	rest := [...]int{0, 1, 2, 4}[d&3] + [...]int{0, 2, 4, 8}[d>>6]
 	if single && d>>6 == 0 {
@@ -153,7 +156,7 @@ func (w *walker) blocks(f *dshFrame) error {
 		case 1:
 			n = 1
 		case 3:
-			return errFrame("file-zstd-block-type")
+			return Class("file-zstd-block-type")
 		}
 		if w.size-w.at < n {
 			return errShort
@@ -163,12 +166,12 @@ func (w *walker) blocks(f *dshFrame) error {
 			break
 		}
 	}
-	f.lastBlock = w.at
+	f.LastBlock = w.at
 	if d&0x04 != 0 {
 		if _, err := w.take(4); err != nil {
 			return err
 		}
 	}
-	f.end = w.at
+	f.End = w.at
 	return nil
 }

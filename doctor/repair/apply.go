@@ -1,4 +1,4 @@
-package doctor
+package repair
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/doctor"
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
@@ -45,7 +46,7 @@ type Saved struct {
 // report. The log itself is not touched. What is written has passed Verify, and
 // a second repair finds nothing to do; else the error is ErrNotRepairable and
 // nothing is left behind.
-func Copy(ctx context.Context, f Files, o RepairOptions, to string) (*Repair, Saved, error) {
+func Copy(ctx context.Context, f Files, o Options, to string) (*Plan, Saved, error) {
 	return f.repair(ctx, o, func(w *workshop) error {
 		name := to
 		if name == "" {
@@ -71,7 +72,7 @@ func Copy(ctx context.Context, f Files, o RepairOptions, to string) (*Repair, Sa
 // session's lock, with a backup, as a new file that is synced and renamed. The
 // errors are those of Copy, and store.ErrLocked when somebody writes the
 // session. After an error the log is what it was, or the repaired one.
-func InPlace(ctx context.Context, f Files, o RepairOptions) (*Repair, Saved, error) {
+func InPlace(ctx context.Context, f Files, o Options) (*Plan, Saved, error) {
 	return f.repair(ctx, o, func(w *workshop) (err error) {
 		lock, err := filelock.Take(w.disk, w.lockFile(o.Place), f.Program, f.Now)
 		if err != nil {
@@ -113,14 +114,14 @@ type workshop struct {
 	enc   wire.Encoding
 	in    faultfs.File
 	info  fs.FileInfo
-	plan  *Repair
+	plan  *Plan
 	saved Saved
 	made  []string // files to be removed when it comes to nothing
 	kept  bool     // nothing is to be removed any more
 }
 
 // repair plans, and lets put write when there is something to do.
-func (f Files) repair(ctx context.Context, o RepairOptions, put func(*workshop) error) (_ *Repair, saved Saved, err error) {
+func (f Files) repair(ctx context.Context, o Options, put func(*workshop) error) (_ *Plan, saved Saved, err error) {
 	if f.disk == nil {
 		f.disk = faultfs.Real
 	}
@@ -139,7 +140,7 @@ func (f Files) repair(ctx context.Context, o RepairOptions, put func(*workshop) 
 	if w.info, err = w.in.Stat(); err != nil {
 		return nil, saved, err
 	}
-	if w.plan, err = Plan(ctx, Target{Name: f.Log, R: w.in, Size: w.info.Size(), Encoding: w.enc}, o); err != nil {
+	if w.plan, err = NewPlan(ctx, doctor.Target{Name: f.Log, R: w.in, Size: w.info.Size(), Encoding: w.enc}, o); err != nil {
 		return nil, saved, err
 	}
 	if len(w.plan.Changes) == 0 {
@@ -244,11 +245,11 @@ func (w *workshop) check(name string) error {
 	if err != nil {
 		return err
 	}
-	t := Target{Name: name, R: f, Size: fi.Size(), Encoding: w.enc}
-	findings, sum := Verify(w.ctx, t, Options{})
-	var bad *Finding
+	t := doctor.Target{Name: name, R: f, Size: fi.Size(), Encoding: w.enc}
+	findings, sum := doctor.Verify(w.ctx, t, doctor.Options{})
+	var bad *doctor.Finding
 	for found := range findings {
-		if found.Severity == SeverityError && bad == nil {
+		if found.Severity == doctor.SeverityError && bad == nil {
 			bad = &found
 		}
 	}
@@ -258,7 +259,7 @@ func (w *workshop) check(name string) error {
 	case bad != nil:
 		return notRepairable(bad.Code, "what a repair would give is no log that can be continued: "+bad.Message, "fork the session before that event")
 	}
-	again, err := Plan(w.ctx, t, RepairOptions{})
+	again, err := NewPlan(w.ctx, t, Options{})
 	if err != nil {
 		return err
 	}
@@ -297,7 +298,7 @@ func (w *workshop) report() error {
 
 // lockFile is the lock that a writer of the log takes: the one of its folder in
 // a root, else one beside the file.
-func (w *workshop) lockFile(p *Place) string {
+func (w *workshop) lockFile(p *doctor.Place) string {
 	dir := filepath.Dir(w.path)
 	h := w.plan.Header
 	project := "_no-cwd"
