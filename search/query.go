@@ -26,10 +26,11 @@ type Query struct {
 	Text    string
 	Store   string // address of a store
 	Session string // id
-	Role    Role
-	Tool    string // results of this tool, and messages that call it
-	Cwd     string // workspace, or a folder above it
-	Since   int64  // Unix milliseconds
+	Roles   []Role
+	Tool    string   // results of this tool, and messages that call it
+	NoTools []string // no results of these tools, and no messages that call them
+	Cwd     string   // workspace, or a folder above it
+	Since   int64    // Unix milliseconds
 	Until   int64
 	Newest  bool // order by time and not by how well it fits
 	Limit   int  // most hits; 0 means 20
@@ -75,8 +76,15 @@ func (ix *Index) Search(ctx context.Context, q Query) (hits []Hit, more bool, er
 	if q.Session != "" {
 		only("s.id = ?", q.Session)
 	}
-	if q.Role != "" {
-		only("d.role = ?", string(q.Role))
+	if len(q.Roles) > 0 {
+		names := make([]any, len(q.Roles))
+		for i, r := range q.Roles {
+			names[i] = string(r)
+		}
+		only("d.role IN (?"+strings.Repeat(", ?", len(q.Roles)-1)+")", names...)
+	}
+	for _, name := range q.NoTools {
+		only("instr(d.tool, ?) = 0", " "+name+" ")
 	}
 	if q.Tool != "" {
 		// tool holds the names of all tools of a message, each between spaces.

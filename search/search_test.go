@@ -167,7 +167,7 @@ func TestWhatWasSaidIsFoundInEachStore(t *testing.T) {
 			want(t, ix, search.Query{Text: "hal"})
 			want(t, ix, search.Query{Text: "タワー"}, "b:2")
 			want(t, ix, search.Query{Text: "京東"})
-			want(t, ix, search.Query{Text: "metres", Role: search.Tool}, "b:5")
+			want(t, ix, search.Query{Text: "metres", Roles: []search.Role{search.Tool}}, "b:5")
 			want(t, ix, search.Query{Text: "hall", Tool: "read"}, "a:5")
 			want(t, ix, search.Query{Text: "read", Tool: "read"}, "a:3")
 			want(t, ix, search.Query{Text: "the", Session: "b"}, "b:6")
@@ -185,7 +185,7 @@ func TestWhatWasSaidIsFoundInEachStore(t *testing.T) {
 			if r := update(t, ix, st); r.Read != 1 || kind != "memory" && r.Messages != 2 {
 				t.Errorf("what is new: %+v", r)
 			}
-			want(t, ix, search.Query{Text: "metres", Role: search.Assistant}, "b:12", "b:6")
+			want(t, ix, search.Query{Text: "metres", Roles: []search.Role{search.Assistant}}, "b:12", "b:6")
 		})
 	}
 }

@@ -32,8 +32,8 @@ type Trouble struct {
 	Err     error
 }
 
-// Progress hears how far an update is.
-type Progress func(done, all int)
+// Progress hears how far an update is, in stored bytes.
+type Progress func(done, all int64)
 
 // Update brings the index up to what a store has now: it reads what is new at
 // the end of each log, and takes out what is gone. One session that cannot be
@@ -57,15 +57,20 @@ func (ix *Index) update(ctx context.Context, st store.Store, progress Progress) 
 	if err != nil {
 		return r, err
 	}
-	known, err := ix.known(ctx, st.Address())
+	known, err := ix.known(ctx, st.Address(), "")
 	if err != nil {
 		return r, err
 	}
 	r.Sessions = len(infos)
-	for i, in := range infos {
+	var done, all int64
+	for _, in := range infos {
+		all += in.Bytes
+	}
+	for _, in := range infos {
 		if progress != nil {
-			progress(i, len(infos))
+			progress(done, all)
 		}
+		done += in.Bytes
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
@@ -96,9 +101,32 @@ func (ix *Index) update(ctx context.Context, st store.Store, progress Progress) 
 		r.Removed++
 	}
 	if progress != nil {
-		progress(len(infos), len(infos))
+		progress(all, all)
 	}
 	return r, nil
+}
+
+// Refresh brings one session of a store up to what is stored of it now, and
+// returns the seq behind the last event that is in the index.
+func (ix *Index) Refresh(ctx context.Context, st store.Store, id string) (outcrop.Seq, error) {
+	ix.mu.RLock()
+	defer ix.mu.RUnlock()
+	known, err := ix.known(ctx, st.Address(), id)
+	if err != nil {
+		return 0, err
+	}
+	var r Report
+	// Size and time are those of a listing, which was not made: the next Update
+	// looks at the session once more.
+	trouble, err := ix.read(ctx, st, store.Info{ID: id, State: store.StateOK}, known[id], &r)
+	if err == nil {
+		err = trouble
+	}
+	if err != nil {
+		return 0, err
+	}
+	known, err = ix.known(ctx, st.Address(), id)
+	return known[id].next, err
 }
 
 // entry is what the index knows of a session.
@@ -113,8 +141,9 @@ type entry struct {
 	trouble string
 }
 
-func (ix *Index) known(ctx context.Context, address string) (map[string]entry, error) {
-	rows, err := ix.db.QueryContext(ctx, "SELECT key, id, updated, bytes, next, mark, calls, title, trouble FROM sessions WHERE store = ?", address)
+// known is what the index knows of a store's sessions, or of one of them.
+func (ix *Index) known(ctx context.Context, address, id string) (map[string]entry, error) {
+	rows, err := ix.db.QueryContext(ctx, "SELECT key, id, updated, bytes, next, mark, calls, title, trouble FROM sessions WHERE store = ? AND (? = '' OR id = ?)", address, id, id)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}

@@ -66,7 +66,7 @@ The index is a file in the state folder and can be deleted.`,
 var searchRoles = []string{"", string(search.User), string(search.Assistant), string(search.Tool), string(search.Context), string(search.Checkpoint)}
 
 func (a *app) search(ctx context.Context, query string, f searchFlags) error {
-	q := search.Query{Text: query, Role: search.Role(f.role), Tool: f.tool, Newest: f.newest, Limit: f.limit, Offset: f.offset}
+	q := search.Query{Text: query, Tool: f.tool, Newest: f.newest, Limit: f.limit, Offset: f.offset}
 	switch {
 	case !slices.Contains(searchRoles, f.role):
 		return exit.Usagef("--role %s: use user, assistant, tool, context or checkpoint", term.Quote(f.role))
@@ -74,6 +74,9 @@ func (a *app) search(ctx context.Context, query string, f searchFlags) error {
 		return exit.Usagef("--limit %d: give a number from 1 on", f.limit)
 	case f.offset < 0:
 		return exit.Usagef("--offset %d: give a number from 0 on", f.offset)
+	}
+	if f.role != "" {
+		q.Roles = []search.Role{search.Role(f.role)}
 	}
 	var err error
 	if q.Since, err = a.when("since", f.since); err != nil {

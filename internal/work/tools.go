@@ -66,7 +66,7 @@ func (w *Work) fill(ctx context.Context, t *tools, ws *files.Workspace, spill st
 	if err != nil {
 		return err
 	}
-	past, err := recall.Tools(recall.Options{Session: w.Session()})
+	past, err := recall.Tools(recall.Options{Session: w.Session(), Searcher: indexed{w, w.Session()}})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 // these: copies that an edit made of a result, whose original is found, and
 // what the history tools were asked and gave, which would find itself.
 type Scan struct {
-	Log func() outcrop.Log
+	Log  func() outcrop.Log
+	From outcrop.Seq // the first event that is looked at
 }
 
 // Search implements Searcher.
@@ -24,7 +25,7 @@ func (s Scan) Search(ctx context.Context, q Query) (hits []Hit, more bool, err e
 	var found []Hit
 	// Forward, because runs of chunks are passed over as one; the newest are kept.
 	n := 0
-	for rec := range log.Records(0) {
+	for rec := range log.Records(s.From) {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return nil, false, ctx.Err()
 		}
