@@ -78,14 +78,18 @@ func skipString(b []byte, i int) int {
 			i++
 		}
 	}
+	quote := -1 // the next one, found once: a long text has far more escapes
 	for i < len(b) {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return len(b)
+		if quote < i {
+			n := bytes.IndexByte(b[i:], '"')
+			if n < 0 {
+				return len(b)
+			}
+			quote = i + n
 		}
-		e := bytes.IndexByte(b[i:i+n], '\\')
+		e := bytes.IndexByte(b[i:quote], '\\')
 		if e < 0 {
-			return i + n + 1
+			return quote + 1
 		}
 		// Behind an escape go on byte by byte for a while: where there is one
 		// there are more.
