@@ -156,7 +156,7 @@ func (e *Editor) Key(k tty.Key) bool {
 }
 
 func (e *Editor) move(n tty.Name) bool {
-	to := e.at
+	var to int
 	switch n {
 	case tty.Left:
 		to = e.prev(e.at)
