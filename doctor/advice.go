@@ -56,7 +56,7 @@ func groupOf(f *Finding) int {
 		return tail
 	case "DANGLING_CALL", "ORPHAN_RESULT", "BAD_CALL", "BAD_ARGUMENTS":
 		return calls
-	case "DIGEST_MISMATCH", "ATTACHMENT_MISSING", "SEED_LENGTH":
+	case "DIGEST_MISMATCH", "REDACTED", "ATTACHMENT_MISSING", "SEED_LENGTH":
 		return requests
 	case "MORE_FINDINGS":
 		return more

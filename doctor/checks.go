@@ -9,6 +9,7 @@ import (
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/doctor/internal/fold"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/internal/redact"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -24,6 +25,8 @@ type checks struct {
 	calls         []call // of the open turn, without a result yet
 	uncounted     bool   // the open turn has more calls than are followed
 	late          []request
+	unlike        []unlike
+	redactions    []redaction
 	unchecked     bool // requests whose digest was not looked at were reported
 	attachments   map[string]bool
 	firstUnmarked outcrop.Seq
@@ -90,6 +93,10 @@ func (c *checks) add(rec *outcrop.Record) {
 		c.answered(e)
 	case outcrop.TypeOutcropRequest:
 		c.recorded(e, pos)
+	case outcrop.TypeOutcropRedacted:
+		if seqs, ok := redact.Named(e); ok && len(c.redactions) < maxLate {
+			c.redactions = append(c.redactions, redaction{e.Seq, seqs})
+		}
 	case outcrop.TypeCompactionStart:
 		c.bracket = &crossing{e.Seq, pos}
 	case outcrop.TypeCompactionEnd, outcrop.TypeEndSeed:
@@ -222,11 +229,45 @@ func (c *checks) recorded(e *outcrop.Event, pos wire.Pos) {
 	}
 }
 
+// compare keeps what does not fit: whether a redaction explains it is known when
+// the log has ended.
 func (c *checks) compare(r request, got string) {
-	if got != r.digest {
-		c.v.warn("DIGEST_MISMATCH", r.seq, r.pos, fmt.Sprintf("the log up to event %d gives another request than the one recorded: %s, recorded %s", r.prefix, got, r.digest),
-			"the log was changed after the request, or the request was not built from it")
+	switch {
+	case got == r.digest:
+	case len(c.unlike) == maxLate:
+		c.mismatch(unlike{r, got})
+	default:
+		c.unlike = append(c.unlike, unlike{r, got})
 	}
+}
+
+// unlike is a request that the log does not give any more.
+type unlike struct {
+	request
+	got string
+}
+
+// redaction is an outcrop/redacted and the events that it names.
+type redaction struct {
+	at   outcrop.Seq
+	seqs []outcrop.Seq
+}
+
+// mismatches tells of the requests that the log does not give any more.
+func (c *checks) mismatches() {
+	for _, u := range c.unlike {
+		explained := slices.IndexFunc(c.redactions, func(r redaction) bool { return redact.Explains(r.at, r.seqs, u.seq, u.prefix) })
+		if explained < 0 {
+			c.mismatch(u)
+			continue
+		}
+		c.v.warn("REDACTED", u.seq, u.pos, fmt.Sprintf("the request that was made here cannot be made again: what it held was redacted, see event %d", c.redactions[explained].at), "")
+	}
+}
+
+func (c *checks) mismatch(r unlike) {
+	c.v.warn("DIGEST_MISMATCH", r.seq, r.pos, fmt.Sprintf("the log up to event %d gives another request than the one recorded: %s, recorded %s", r.prefix, r.got, r.digest),
+		"the log was changed after the request, or the request was not built from it")
 }
 
 // lateRequests compares the digests of requests that were recorded after what
@@ -289,6 +330,7 @@ func (c *checks) attached(e *outcrop.Event, pos wire.Pos) {
 // finish reports what can be said only at the end.
 func (c *checks) finish() {
 	c.lateRequests()
+	c.mismatches()
 	if c.bracket != nil {
 		c.v.warn("COMPACTION_OPEN", c.bracket.seq, c.bracket.pos, "the log ends inside a compaction that begins here",
 			"it did not come to its end and changed nothing; opening the session makes it stale")

@@ -19,6 +19,7 @@
 //	BAD_CALL             a tool call without id or name, or with an id that another one has
 //	BAD_ARGUMENTS        arguments of a tool call that are no JSON object
 //	DIGEST_MISMATCH      a recorded request digest is not that of the log
+//	REDACTED             the same, because something of the request was redacted
 //	ATTACHMENT_MISSING   an attachment that a message names cannot be found
 //	SEED_LENGTH          the header says that more events were inherited than there are
 //	HEADER_ID            the session's id is empty, so that only a file can hold it

@@ -352,7 +352,7 @@ func TestVerifyGivesUpOnWhatIsTooMuch(t *testing.T) {
 		return fmt.Sprintf(`{"type":"outcrop/request","seq":%d,"time":1,"data":{"prefix":%d,"digest":"v1:00"},"ignorable":true}`, seq, seq-1)
 	}
 	found, sum := verify(t, memory(plain(ownHeader, big(0), request(1), big(2), big(3), request(4), request(5)), wire.Plain), doctor.Options{})
-	if diff := cmp.Diff([]string{"warning DIGEST_MISMATCH 1 3", "warning MORE_FINDINGS 4 6"}, codes(found)); diff != "" || sum.Surface != 3 {
+	if diff := cmp.Diff([]string{"warning MORE_FINDINGS 4 6", "warning DIGEST_MISMATCH 1 3"}, codes(found)); diff != "" || sum.Surface != 3 {
 		t.Errorf("%s (-want +got):\n%s", sum.AppendJSON(nil), diff)
 	}
 	// Results are compared all the same: they are read again.

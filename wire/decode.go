@@ -15,6 +15,9 @@ type decoded struct {
 	what lineKind
 	rec  outcrop.Record
 	err  error // why it is bad
+
+	looked bool      // it was looked into, for oddities
+	odd    *oddities // nil: none
 }
 
 type lineKind uint8
@@ -64,7 +67,9 @@ func (d *decoded) decode(line []byte, long bool) {
 // begun earlier, and the last one, which may go on, are left to the parser.
 type job struct {
 	piece
-	lines []jobLine     // from the second line on, no more than maxLines
+	lines []jobLine // from the second line on, no more than maxLines
+	check bool      // look into them
+	look  lookout
 	done  chan struct{} // has one element when the lines are decoded
 }
 
@@ -87,7 +92,10 @@ func (j *job) decode() {
 		}
 		end := at + i
 		j.lines = append(j.lines, jobLine{end: end})
-		j.lines[len(j.lines)-1].decode(j.text[at:end:end], false)
+		line, d := j.text[at:end:end], &j.lines[len(j.lines)-1].decoded
+		if d.decode(line, false); j.check && d.what == isRecord {
+			d.looked, d.odd = true, j.look.into(line)
+		}
 		at = end + 1
 	}
 }
@@ -95,10 +103,10 @@ func (j *job) decode() {
 // decodeAll runs a source, decodes what it gives and calls feed with it in
 // order, until feed returns false. Unless the text is small, reading and
 // decoding go on a few pieces ahead on other goroutines; all of them have ended
-// when decodeAll returns.
-func decodeAll(s source, small bool, feed func(*job) bool) {
+// when decodeAll returns. With check each line is looked into too.
+func decodeAll(s source, small, check bool, feed func(*job) bool) {
 	if small {
-		var j job
+		j := job{check: check}
 		s.run(func(p piece) bool {
 			j.piece = p
 			j.decode()
@@ -110,7 +118,7 @@ func decodeAll(s source, small bool, feed func(*job) bool) {
 	queue := workers + 2 // jobs that there are
 	idle := make(chan *job, queue)
 	for range cap(idle) {
-		idle <- &job{done: make(chan struct{}, 1)}
+		idle <- &job{done: make(chan struct{}, 1), check: check}
 	}
 	work := make(chan *job, queue)
 	order := make(chan *job, queue)

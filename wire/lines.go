@@ -14,6 +14,7 @@ type parser struct {
 	*Reader
 	yield func(outcrop.Record, error) bool
 	up    upgrader
+	look  lookout
 
 	// The line that begins or goes on at the next byte.
 	lineNo   int
@@ -189,7 +190,7 @@ func (p *parser) take(line []byte, size int, d *decoded) bool {
 		p.warn(WarnCRLF, "the line ends in CRLF")
 	}
 	if p.check {
-		p.content(line)
+		p.content(line, d)
 	}
 	p.loose = false
 	p.next = rec.Last() + 1

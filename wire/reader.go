@@ -114,6 +114,6 @@ func (r *Reader) Records() iter.Seq2[outcrop.Record, error] {
 		} else {
 			s = &plainSource{r: r.r, off: from, size: r.size}
 		}
-		decodeAll(s, r.size-from <= enough, p.feed)
+		decodeAll(s, r.size-from <= enough, r.check, p.feed)
 	}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"unicode/utf8"
 
 	"github.com/outcrop-dev/outcrop"
@@ -43,67 +44,89 @@ func (p *parser) warn(kind WarningKind, msg string) {
 	}
 }
 
-// content looks into a line that is valid JSON.
-func (p *parser) content(line []byte) {
-	if !utf8.Valid(line) {
+// content warns of what is odd in a line that is valid JSON. Lines that were
+// decoded ahead were looked into there.
+func (p *parser) content(line []byte, d *decoded) {
+	odd := d.odd
+	if !d.looked {
+		odd = p.look.into(line)
+	}
+	if odd == nil {
+		return
+	}
+	if odd.notUTF8 {
 		p.warn(WarnInvalidUTF8, "invalid UTF-8; readers see U+FFFD in its place, the bytes are kept")
 	}
-	if name, ok := duplicateName(line); ok {
-		p.warn(WarnDuplicateName, "an object has two members called "+name+"; the last one counts")
+	if odd.twice {
+		p.warn(WarnDuplicateName, "an object has two members called "+odd.name+"; the last one counts")
 	}
-	if err := jsonwire.Lossless(line); err != nil {
-		p.warn(WarnNumber, err.Error()+"; JavaScript readers see another number")
+	if odd.number != nil {
+		p.warn(WarnNumber, odd.number.Error()+"; JavaScript readers see another number")
 	}
 }
 
+// oddities are what a line holds that readers see differently.
+type oddities struct {
+	notUTF8 bool
+	twice   bool
+	name    string // that an object has twice
+	number  error
+}
+
+// lookout looks for oddities. It keeps its memory from line to line.
+type lookout struct {
+	names [][]byte // of the open objects, one behind the other
+	open  []opened
+}
+
+// opened is an object or an array that has begun.
+type opened struct {
+	from int                 // where its names begin; -1 for an array
+	set  map[string]struct{} // of an object with many names
+}
+
+// into looks into a line that is valid JSON; nil: nothing is odd.
+func (l *lookout) into(line []byte) *oddities {
+	o := oddities{notUTF8: !utf8.Valid(line)}
+	o.name, o.twice = l.duplicateName(line)
+	if o.number = jsonwire.Lossless(line); !o.notUTF8 && !o.twice && o.number == nil {
+		return nil
+	}
+	return &o
+}
+
+// fewNames is up to how many members are compared one by one.
+const fewNames = 16
+
 // duplicateName finds a name that an object has twice. It keeps the open
 // objects on a stack of its own, so that depth costs no call stack.
-func duplicateName(b []byte) (string, bool) {
-	type level struct {
-		names []string // nil inside an array
-		set   map[string]bool
-	}
-	var stack []level
+func (l *lookout) duplicateName(b []byte) (string, bool) {
+	l.names, l.open = l.names[:0], l.open[:0]
 	for i := 0; i < len(b); {
 		switch b[i] {
 		case '{':
-			stack = append(stack, level{names: []string{}})
+			l.open = append(l.open, opened{from: len(l.names)})
 			i++
 		case '[':
-			stack = append(stack, level{})
+			l.open = append(l.open, opened{from: -1})
 			i++
 		case '}', ']':
-			if len(stack) > 0 {
-				stack = stack[:len(stack)-1]
+			if n := len(l.open); n > 0 {
+				if from := l.open[n-1].from; from >= 0 {
+					l.names = l.names[:from]
+				}
+				l.open = l.open[:n-1]
 			}
 			i++
 		case '"':
 			end := jsonwire.Skip(b, i)
 			after := jsonwire.Space(b, end)
-			if after >= len(b) || b[after] != ':' || len(stack) == 0 {
+			if after >= len(b) || b[after] != ':' || len(l.open) == 0 {
 				i = end
 				continue
 			}
-			name := jsonwire.Key(b[i+1 : end-1])
-			l := &stack[len(stack)-1]
-			if l.set == nil && len(l.names) >= 16 {
-				l.set = map[string]bool{}
-				for _, n := range l.names {
-					l.set[n] = true
-				}
-			}
-			if l.set != nil {
-				if l.set[name] {
-					return name, true
-				}
-				l.set[name] = true
-			} else {
-				for _, n := range l.names {
-					if n == name {
-						return name, true
-					}
-				}
-				l.names = append(l.names, name)
+			if name := b[i+1 : end-1]; l.has(name) {
+				return jsonwire.Key(name), true
 			}
 			i = after + 1
 		default:
@@ -111,4 +134,34 @@ func duplicateName(b []byte) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// has adds a name to the innermost object and reports whether it was there.
+func (l *lookout) has(name []byte) bool {
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name = []byte(jsonwire.Key(name))
+	}
+	o := &l.open[len(l.open)-1]
+	if o.from < 0 {
+		return false
+	}
+	siblings := l.names[o.from:]
+	if o.set == nil && len(siblings) >= fewNames {
+		o.set = make(map[string]struct{}, 2*fewNames)
+		for _, n := range siblings {
+			o.set[string(n)] = struct{}{}
+		}
+	}
+	if o.set != nil {
+		_, twice := o.set[string(name)]
+		o.set[string(name)] = struct{}{}
+		return twice
+	}
+	for _, n := range siblings {
+		if bytes.Equal(n, name) {
+			return true
+		}
+	}
+	l.names = append(l.names, name)
+	return false
 }
