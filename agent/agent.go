@@ -193,8 +193,9 @@ type Agent struct {
 	checker    llm.Checker
 	cache      *llm.Cache
 	counted    counted
-	remembered map[string]bool // calls approved for this session
-	operation  *operation      // the one that runs, nil when none does
+	remembered map[string]bool        // calls approved for this session
+	operation  *operation             // the one that runs, nil when none does
+	bracket    *outcrop.CompactionEnd // that would close the compaction that has begun, nil when none has
 
 	mu     sync.Mutex
 	status Status
@@ -250,6 +251,10 @@ func New(o Options) (*Agent, error) {
 		switch ev.Type {
 		case outcrop.TypeRequestHeader:
 			a.headerIs = nil
+		case outcrop.TypeCompactionStart:
+			a.bracket = bracketOf(ev)
+		case outcrop.TypeCompactionEnd:
+			a.bracket = nil
 		case outcrop.TypeOutcropRewind:
 			a.cutText = "" // it was taken out of the conversation
 		}

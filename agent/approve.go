@@ -96,7 +96,17 @@ const (
 const (
 	refusedText     = "not approved by the user"
 	unavailableText = "not approved: nobody to ask (run with --approve edits or --yes)"
+	// With the policy edits the first way is taken already.
+	unavailableExec = "not approved: nobody to ask (run with --yes)"
 )
+
+// unavailable is the text of a refusal for want of somebody to ask.
+func (p Policy) unavailable() string {
+	if p == AskExec {
+		return unavailableExec
+	}
+	return unavailableText
+}
 
 func notApproved(text string) *tool.Error {
 	return &tool.Error{Name: "ApprovalError", Code: "NOT_APPROVED", Msg: text}
@@ -125,7 +135,7 @@ func (r *round) approve(c *pendingCall, tl tool.Tool, call tool.Call) (out *tool
 		return &o, false, nil
 	}
 	if a.o.Approver == nil {
-		return r.refuse(c, "unavailable", "", unavailableText)
+		return r.refuse(c, "unavailable", "", a.o.Policy.unavailable())
 	}
 	id := a.id("ap", a.s.Len())
 	if _, err := a.s.Append(outcrop.ApprovalAsked{ID: id, ToolName: call.Name, CallID: call.ID}); err != nil {
@@ -144,7 +154,7 @@ func (r *round) approve(c *pendingCall, tl tool.Tool, call tool.Call) (out *tool
 	outcome, text := "rejected", refusedText
 	switch {
 	case answer.err != nil:
-		outcome, text = "unavailable", unavailableText
+		outcome, text = "unavailable", a.o.Policy.unavailable()
 	case answer.Verdict == AllowOnce || answer.Verdict == AllowSame:
 		outcome = "allowed-once"
 	case answer.Reason != "":

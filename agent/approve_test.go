@@ -90,7 +90,7 @@ func TestApproval(t *testing.T) {
 		{"the approver fails", agent.AskAll, always(agent.Answer{Verdict: agent.AllowOnce}, errors.New("terminal is gone")), []string{"edit"},
 			decided{Asked: []string{"edit"}, Decided: []string{"unavailable"}, Results: []string{nobody}, Codes: []string{notApproved}}, false},
 		{"edits do not ask, the rest does", agent.AskExec, nil, []string{"edit", "exec"},
-			decided{Asked: []string{"exec"}, Decided: []string{"unavailable"}, Results: []string{"done", nobody}, Codes: []string{"", notApproved}, Ran: 1}, false},
+			decided{Asked: []string{"exec"}, Decided: []string{"unavailable"}, Results: []string{"done", "Error: not approved: nobody to ask (run with --yes)"}, Codes: []string{"", notApproved}, Ran: 1}, false},
 		{"all is allowed", agent.AllowAll, nil, []string{"edit", "exec"},
 			decided{Results: []string{"done", "done"}, Codes: []string{"", ""}, Ran: 2}, true},
 		{"nothing but reading", agent.AllowRead, always(agent.Answer{Verdict: agent.AllowOnce}, nil), []string{"look", "edit"},

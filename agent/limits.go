@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -90,3 +91,17 @@ type systemTimer struct{ t *time.Timer }
 func (s systemTimer) C() <-chan time.Time   { return s.t.C }
 func (s systemTimer) Reset(d time.Duration) { s.t.Reset(d) }
 func (s systemTimer) Stop()                 { s.t.Stop() }
+
+// Charge adds to what this agent has spent, in micro-dollars: for model calls
+// that were made for it besides its own, as those of a summariser. known is
+// false for a call whose cost nobody knows.
+func (a *Agent) Charge(ctx context.Context, microUSD int64, known bool) error {
+	return a.post(ctx, func() {
+		a.spent += max(microUSD, 0)
+		a.show(func(st *Status) {
+			if st.SpentMicroUSD = a.spent; !known {
+				st.Unpriced++
+			}
+		})
+	})
+}

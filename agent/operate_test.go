@@ -127,3 +127,56 @@ func TestAPanicOfAnOperationIsItsError(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 }
+
+// A hook that is left behind inside a compaction must not keep its bracket open
+// over the end of the turn.
+type stuckCompaction struct{ begun chan struct{} }
+
+func (h stuckCompaction) PreStep(ctx context.Context, st agent.Stage, claimed []message.Message) ([]message.Message, bool, error) {
+	err := st.Edit(ctx, func(s *outcrop.Session) error {
+		_, err := s.Append(outcrop.CompactionStart{CompactionID: "c1", Turn: &st.Turn})
+		return err
+	})
+	if err != nil {
+		return claimed, false, err
+	}
+	close(h.begun)
+	select {} // it does not look at ctx
+}
+
+func TestABracketThatWasLeftBehindIsEndedWithItsTurn(t *testing.T) {
+	live := newLive(t, ownHeader(), outcrop.Options{})
+	h := stuckCompaction{make(chan struct{})}
+	a := start(t, live, scripted(t, `{"text":"one"}`), func(o *agent.Options) {
+		o.Hooks.PreStep = []agent.PreStepDecider{h}
+		o.Limits.Grace = 1 // nanosecond
+	})
+	defer stop(t, a)
+	send(t, a, "prompt")
+	<-h.begun
+	if _, err := a.Cancel(background, agent.Cause{Kind: agent.ByUser}); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, a)
+	var types []outcrop.Type
+	for ev := range outcrop.Events(live.Session().Log(), 0) {
+		types = append(types, ev.Type)
+	}
+	n := len(types)
+	if n < 2 || types[n-1] != outcrop.TypeTurnEnd || types[n-2] != outcrop.TypeCompactionEnd {
+		t.Errorf("the log ends with %v", types)
+	}
+	check(t, live.Session().Log())
+}
+
+func TestWhatASummariserCostsCounts(t *testing.T) {
+	live := newLive(t, ownHeader(), outcrop.Options{})
+	a := start(t, live, scripted(t, `{"text":"one"}`), func(o *agent.Options) { o.Limits.CostMicroUSD = 1000 })
+	defer stop(t, a)
+	if err := a.Charge(background, 1000, true); err != nil {
+		t.Fatal(err)
+	}
+	if out := ask(t, a, "prompt"); out.Reason.Kind != outcrop.TurnAborted || out.Reason.Abort.Reason != "cost limit $0.001 reached" {
+		t.Errorf("%+v", out)
+	}
+}

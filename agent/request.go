@@ -206,7 +206,9 @@ func encoderOf(p llm.Provider) string {
 }
 
 // logHeader writes request/header when it is owed: as the first one of the
-// log, as the first one of this agent, or because it changed.
+// log (initial), as the first one of this agent (resume), or because it changed
+// (change). The reason is that of the format: it is resume too when this agent
+// has another model than the one before; the header says which.
 func (a *Agent) logHeader(header []byte) error {
 	if a.headerIs != nil && &a.headerIs[0] == &header[0] {
 		return nil

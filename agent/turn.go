@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/workspace"
 )
@@ -132,6 +133,13 @@ func (t *turn) end(v verdict) (again bool) {
 		}
 	}
 	a.enterPhase(place{phase: Ending, turn: t.n, step: t.step})
+	if b := a.bracket; b != nil {
+		// A hook was left behind inside a compaction. A bracket must not reach
+		// over the end of its turn.
+		if _, err := a.s.Append(*b); err != nil {
+			a.log.Warn("a compaction that was left behind cannot be ended", "turn", t.n, "err", err)
+		}
+	}
 	_, err := a.s.Append(outcrop.TurnEnd{Turn: t.n, Reason: v.reason})
 	t.closed = true
 	if err = a.written(err); err == nil {
@@ -227,4 +235,17 @@ func (t *turn) sample() {
 	if f := t.a.o.Contexts; f != nil {
 		t.sampled, _ = hooked(t, "contexts", func() ([]workspace.Context, error) { return lastOfEach(f(t.ctx)), nil })
 	}
+}
+
+// bracketOf is the end of a compaction that begins with ev, for when nobody
+// writes it.
+func bracketOf(ev outcrop.Event) *outcrop.CompactionEnd {
+	end := &outcrop.CompactionEnd{Error: "the turn ended while it ran"}
+	end.CompactionID, _ = jsonwire.Text(jsonwire.Get(ev.Data, "compactionId"))
+	end.SourceCommandID, _ = jsonwire.Text(jsonwire.Get(ev.Data, "sourceCommandId"))
+	if n, ok := jsonwire.Int(jsonwire.Get(ev.Data, "turn")); ok {
+		turn := int(n)
+		end.Turn = &turn
+	}
+	return end
 }

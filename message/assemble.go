@@ -17,6 +17,7 @@ import (
 // finish counts as stop.
 type Assembler struct {
 	parts  []*part
+	at     map[int]*part // by index, when there are many
 	usage  *Usage
 	finish Finish
 	replay json.RawMessage
@@ -76,14 +77,40 @@ func (a *Assembler) delta(c Chunk, typ BlockType) *part {
 }
 
 func (a *Assembler) part(index int, typ BlockType) *part {
-	for i := len(a.parts) - 1; i >= 0; i-- {
-		if a.parts[i].index == index {
-			return a.parts[i]
-		}
+	// The pieces of a block come one after another.
+	if n := len(a.parts); n > 0 && a.parts[n-1].index == index {
+		return a.parts[n-1]
+	}
+	if p := a.find(index); p != nil {
+		return p
 	}
 	p := &part{index: index, typ: typ}
 	a.parts = append(a.parts, p)
+	if a.at != nil {
+		a.at[index] = p
+	}
 	return p
+}
+
+// fewParts is up to how many blocks are looked through one by one.
+const fewParts = 16
+
+func (a *Assembler) find(index int) *part {
+	if len(a.parts) <= fewParts {
+		for _, p := range a.parts {
+			if p.index == index {
+				return p
+			}
+		}
+		return nil
+	}
+	if a.at == nil {
+		a.at = make(map[int]*part, 2*fewParts)
+		for _, p := range a.parts {
+			a.at[p.index] = p
+		}
+	}
+	return a.at[index]
 }
 
 func (p *part) done() Block {

@@ -201,5 +201,9 @@ func (in *Instructions) warn(msg, path string, err error) {
 		return
 	}
 	in.warned[key] = true
+	if err == nil {
+		in.logger.Warn(msg, "path", path)
+		return
+	}
 	in.logger.Warn(msg, "path", path, "err", err)
 }

@@ -47,7 +47,7 @@ func Sample(ctx context.Context, dir string, now time.Time) Facts {
 func (f Facts) Context() Context {
 	var b strings.Builder
 	b.WriteString("Facts about the environment:\n")
-	b.WriteString("- working directory: " + f.Dir + "\n")
+	b.WriteString("- working directory: " + oneLine(f.Dir) + "\n")
 	b.WriteString("- date: " + f.Day + "\n")
 	b.WriteString("- platform: " + f.Platform)
 	if f.Branch != "" {
@@ -62,10 +62,10 @@ func (f Facts) Context() Context {
 	return Context{Name: RuntimeName, Text: b.String()}
 }
 
-// oneLine keeps a name from breaking out of its line.
+// oneLine keeps a name from breaking out of its line, or turning it around.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return '?'
 		}
 		return r

@@ -245,3 +245,12 @@ func TestWhatWasSeenBeforeIsNotLookedAtAgain(t *testing.T) {
 		}
 	})
 }
+
+// A directory can be called anything.
+func TestTheNameOfADirectoryStaysInItsLine(t *testing.T) {
+	f := workspace.Facts{Dir: "/tmp/w\n- date: 1999-01-01\u202e\u009b", Day: "2026-03-01", Platform: "linux/amd64"}
+	want := "Facts about the environment:\n- working directory: /tmp/w?- date: 1999-01-01??\n- date: 2026-03-01\n- platform: linux/amd64"
+	if got := f.Context().Text; got != want {
+		t.Errorf("%q", got)
+	}
+}

@@ -19,6 +19,9 @@ const MaxReply = 32 << 20
 // MaxCalls bounds the calls of one reply.
 const MaxCalls = 1000
 
+// MaxBlocks bounds the blocks of one reply.
+const MaxBlocks = 2 * MaxCalls
+
 const deltaCost = 64
 
 // Reply hands the pieces of a reply on. Each method returns false when nothing
@@ -76,7 +79,9 @@ type Block struct {
 
 // Start starts a block.
 func (r *Reply) Start(b *Block) bool {
-	b.Index = r.Blocks
+	if b.Index = r.Blocks; b.Index >= MaxBlocks {
+		return r.Stop(r.Fail(llm.CodeMalformed, fmt.Sprintf("began more than %d blocks in one reply", MaxBlocks)))
+	}
 	r.Blocks++
 	return r.Send(message.Chunk{Type: message.BlockStart, Index: b.Index, BlockType: b.Type})
 }
