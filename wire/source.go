@@ -166,7 +166,17 @@ func (s *zstdSource) flush(end *ending) {
 func (s *zstdSource) broken(w *window, f frame, bad *outcrop.Error) {
 	s.borders = append(s.borders, border{len(s.arena) - s.from, f.off})
 	end := &ending{bad: bad, off: f.off}
-	end.lost, end.err = turnEndBehind(w, f.off+1, &s.scratch)
+	if bad != nil {
+		// What arrived of it in part, with zero bytes for the rest, is torn.
+		if torn, part, err := zeroed(w, f); err != nil {
+			end.err = err
+		} else if torn {
+			w, f, bad = part.window, part.frame, nil
+		}
+	}
+	if end.err == nil {
+		end.lost, end.err = turnEndBehind(w, f.off+1, &s.scratch)
+	}
 	switch {
 	case end.err != nil:
 	case bad == nil:

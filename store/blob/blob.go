@@ -25,11 +25,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 )
 
 // MaxSize is the largest object, in bytes.
@@ -39,17 +40,25 @@ const MaxSize = 256 << 20
 // object. All methods may be called from any goroutine and from several
 // processes at once.
 type Store struct {
-	dir string
-	m   medium
+	dir  string
+	disk faultfs.FS
+
+	above atomic.Bool // the folders above objects/ were synced
 }
 
 // Beside is the store of the attachments of a root folder of sessions.
-func Beside(root string) *Store {
-	return Open(filepath.Join(filepath.Dir(filepath.Clean(root)), "attachments", "v1"))
+func Beside(root string) *Store { return BesideOn(faultfs.Real, root) }
+
+// BesideOn is Beside on a file system.
+func BesideOn(disk faultfs.FS, root string) *Store {
+	return OpenOn(disk, filepath.Join(filepath.Dir(filepath.Clean(root)), "attachments", "v1"))
 }
 
 // Open is the store in a folder that holds objects/.
-func Open(dir string) *Store { return &Store{dir, realMedium} }
+func Open(dir string) *Store { return OpenOn(faultfs.Real, dir) }
+
+// OpenOn is Open on a file system.
+func OpenOn(disk faultfs.FS, dir string) *Store { return &Store{dir: dir, disk: disk} }
 
 // Dir is the folder.
 func (s *Store) Dir() string { return s.dir }
@@ -89,7 +98,7 @@ func (s *Store) stat(ctx context.Context, id, path string) (fs.FileInfo, error) 
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	fi, err := os.Stat(path)
+	fi, err := s.disk.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, problem(reading, path, outcrop.ErrNotFound, id+" is missing", "copy it from where the session was made")
@@ -118,12 +127,12 @@ func (s *Store) Get(ctx context.Context, id string) ([]byte, error) {
 	if fi.Size() > MaxSize {
 		return nil, problem(reading, path, outcrop.ErrRefused, fmt.Sprintf("%d bytes are more than the %d that are read", fi.Size(), MaxSize), "")
 	}
-	f, err := os.Open(path)
+	f, err := faultfs.Open(s.disk, path)
 	if err != nil {
 		return nil, problem(reading, path, err, "", "")
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, MaxSize+1))
 	if err != nil {
 		return nil, problem(reading, path, err, "", "")
 	}

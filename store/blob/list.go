@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 )
 
@@ -21,7 +20,7 @@ type Object struct {
 func (s *Store) All(ctx context.Context) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		objects := filepath.Join(s.dir, "objects")
-		buckets, err := os.ReadDir(objects)
+		buckets, err := s.disk.ReadDir(objects)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				yield(Object{}, problem("list attachments", objects, err, "", ""))
@@ -44,7 +43,7 @@ func (s *Store) bucket(ctx context.Context, dir, name string, yield func(Object,
 		yield(Object{}, err)
 		return false
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := s.disk.ReadDir(dir)
 	if err != nil {
 		yield(Object{}, problem("list attachments", dir, err, "", ""))
 		return false

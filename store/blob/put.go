@@ -2,27 +2,17 @@ package blob
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 )
-
-// medium is what of the file system can go wrong on a full or dying disk. Tests
-// put faults in its place.
-type medium struct {
-	write   func(f *os.File, p []byte) (int, error)
-	sync    func(f *os.File) error
-	link    func(from, to string) error
-	syncDir func(dir string) error
-}
-
-var realMedium = medium{write: (*os.File).Write, sync: (*os.File).Sync, link: os.Link, syncDir: syncDir}
 
 const writing = "store attachment"
 
@@ -52,7 +42,7 @@ func (s *Store) Put(ctx context.Context, b []byte) (id string, err error) {
 	bucket, temps := filepath.Dir(path), filepath.Join(s.dir, "tmp")
 	var made []string
 	for _, dir := range [...]string{bucket, temps} {
-		m, err := makeFolders(dir)
+		m, err := faultfs.MakeFolders(s.disk, dir)
 		made = append(made, m...)
 		if err != nil {
 			return "", problem(writing, dir, err, "", "check who owns it and its mode")
@@ -62,13 +52,13 @@ func (s *Store) Put(ctx context.Context, b []byte) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(temp)
+	defer s.disk.Remove(temp)
 	if damaged {
-		err = os.Rename(temp, path)
-	} else if err = s.m.link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		err = s.disk.Rename(temp, path)
+	} else if err = s.disk.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		// Not every file system has links. What stands at that name has the
 		// same bytes.
-		err = os.Rename(temp, path)
+		err = s.disk.Rename(temp, path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", problem(writing, path, err, "", "")
@@ -78,16 +68,16 @@ func (s *Store) Put(ctx context.Context, b []byte) (id string, err error) {
 
 // writeTemp makes a synced temporary file.
 func (s *Store) writeTemp(dir string, b []byte) (path string, err error) {
-	f, err := os.CreateTemp(dir, "put-*") // with mode 0600
+	f, err := s.disk.OpenFile(filepath.Join(dir, "put-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", problem(writing, dir, err, "", "")
 	}
-	n, err := s.m.write(f, b)
+	n, err := f.Write(b)
 	if err == nil && n < len(b) {
 		err = fmt.Errorf("%d of %d bytes written", n, len(b))
 	}
 	if err == nil {
-		err = s.m.sync(f)
+		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err != nil {
@@ -95,68 +85,31 @@ func (s *Store) writeTemp(dir string, b []byte) (path string, err error) {
 		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 			hint = "make room on the disk"
 		}
-		os.Remove(f.Name())
+		s.disk.Remove(f.Name())
 		return "", problem(writing, f.Name(), err, "", hint)
 	}
 	return f.Name(), nil
 }
 
 // synced makes the name of an object durable: in its bucket, in objects/, and in
-// each folder that holds one that was made.
+// each folder that holds one that was made. An earlier process may have made
+// folders and died before it synced them, so the first time all the folders above
+// are synced too.
 func (s *Store) synced(path string, made []string) error {
 	bucket := filepath.Dir(path)
-	done := map[string]bool{}
-	dirs := []string{bucket, filepath.Dir(bucket)}
-	for _, d := range made {
-		dirs = append(dirs, filepath.Dir(d))
-	}
-	for _, d := range dirs {
-		if done[d] {
-			continue
+	objects := filepath.Dir(bucket)
+	err := errors.Join(s.disk.SyncDir(bucket), s.disk.SyncDir(objects))
+	if !s.above.Load() {
+		if err = errors.Join(err, faultfs.SyncAbove(s.disk, objects)); err == nil {
+			s.above.Store(true)
 		}
-		done[d] = true
-		if err := s.m.syncDir(d); err != nil {
-			return problem(writing, d, err, "the disk did not keep the name of an attachment: "+err.Error(), "look after the disk")
+	} else {
+		for _, d := range made {
+			err = errors.Join(err, s.disk.SyncDir(filepath.Dir(d)))
 		}
 	}
-	return nil
-}
-
-// makeFolders makes a folder and what is missing above it, and returns what it
-// made.
-func makeFolders(dir string) (made []string, err error) {
-	if fi, err := os.Stat(dir); err == nil {
-		if !fi.IsDir() {
-			return nil, &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("a file is in the place of a folder")}
-		}
-		return nil, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if up := filepath.Dir(dir); up != dir {
-		if made, err = makeFolders(up); err != nil {
-			return made, err
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return made, err
-	}
-	return append(made, dir), nil
-}
-
-// syncDir makes the names in a folder durable. Windows cannot, and some file
-// systems refuse it; both keep names in order by themselves.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
 	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
-		return err
+		return problem(writing, path, err, "the disk did not keep the name of an attachment: "+err.Error(), "look after the disk")
 	}
 	return nil
 }

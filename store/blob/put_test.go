@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 )
 
 // files are the files below a folder, with their modes.
@@ -95,21 +97,20 @@ func TestADamagedObjectIsReplacedWhenItIsPutAgain(t *testing.T) {
 }
 
 func TestWhatGoesWrongLeavesNoHalfObject(t *testing.T) {
-	full := &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 	for _, c := range []struct {
 		name  string
-		fault func(m *medium)
+		rule  faultfs.Rule
 		there bool // a whole object is left
 	}{
-		{"a full disk", func(m *medium) { m.write = func(f *os.File, b []byte) (int, error) { f.Write(b[:1]); return 1, full } }, false},
-		{"a short write", func(m *medium) { m.write = func(f *os.File, b []byte) (int, error) { return f.Write(b[:1]) } }, false},
-		{"a sync that fails", func(m *medium) { m.sync = func(*os.File) error { return full } }, false},
-		{"a folder that cannot be synced", func(m *medium) { m.syncDir = func(string) error { return full } }, true},
+		{"a full disk", faultfs.Rule{Kind: faultfs.OpWrite, Fault: faultfs.Fault{Err: syscall.ENOSPC, Part: 1}}, false},
+		{"a short write", faultfs.Rule{Kind: faultfs.OpWrite, Fault: faultfs.Fault{Short: true, Part: 1}}, false},
+		{"a sync that fails", faultfs.Rule{Kind: faultfs.OpSync, Fault: faultfs.Fault{Err: syscall.EIO}}, false},
+		{"a folder that cannot be synced", faultfs.Rule{Kind: faultfs.OpSyncDir, Fault: faultfs.Fault{Err: syscall.EIO}}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := Open(dir)
-			c.fault(&s.m)
+			s.disk = faultfs.Inject(faultfs.Real, faultfs.ByRule(&c.rule))
 			b := []byte("bytes")
 			if _, err := s.Put(t.Context(), b); err == nil {
 				t.Fatal("nothing was said")
@@ -124,7 +125,7 @@ func TestWhatGoesWrongLeavesNoHalfObject(t *testing.T) {
 			if ok, err := s.Has(t.Context(), ID(b)); ok != c.there || err != nil {
 				t.Errorf("it is there: %v, %v", ok, err)
 			}
-			s.m = realMedium
+			s.disk = faultfs.Real
 			if _, err := s.Put(t.Context(), b); err != nil {
 				t.Errorf("the next one: %v", err)
 			}
@@ -134,7 +135,7 @@ func TestWhatGoesWrongLeavesNoHalfObject(t *testing.T) {
 
 func TestAFileSystemWithoutLinksIsGoodEnough(t *testing.T) {
 	s := Open(t.TempDir())
-	s.m.link = func(string, string) error { return &os.LinkError{Op: "link", Err: syscall.EPERM} }
+	s.disk = faultfs.Inject(faultfs.Real, faultfs.ByRule(&faultfs.Rule{Kind: faultfs.OpLink, Fault: faultfs.Fault{Err: syscall.EPERM}}))
 	id, err := s.Put(t.Context(), []byte("bytes"))
 	if err != nil {
 		t.Fatal(err)
@@ -150,13 +151,23 @@ func TestAnObjectIsDurableWhenPutReturns(t *testing.T) {
 	base := t.TempDir()
 	s := Open(filepath.Join(base, "attachments", "v1"))
 	var order []string
-	s.m.sync = func(f *os.File) error { order = append(order, "file"); return f.Sync() }
-	s.m.link = func(from, to string) error { order = append(order, "link"); return os.Link(from, to) }
-	s.m.syncDir = func(d string) error {
-		rel, err := filepath.Rel(base, d)
-		order = append(order, filepath.ToSlash(rel))
-		return err
-	}
+	s.disk = faultfs.Inject(faultfs.Real, func(op faultfs.Op) (f faultfs.Fault) {
+		switch op.Kind {
+		case faultfs.OpSync:
+			order = append(order, "file")
+		case faultfs.OpLink:
+			order = append(order, "link")
+		case faultfs.OpSyncDir:
+			rel, err := filepath.Rel(base, op.Path)
+			if err != nil {
+				t.Error(err)
+			}
+			if !strings.HasPrefix(rel, "..") {
+				order = append(order, filepath.ToSlash(rel))
+			}
+		}
+		return f
+	})
 	b := []byte("bytes")
 	if _, err := s.Put(t.Context(), b); err != nil {
 		t.Fatal(err)

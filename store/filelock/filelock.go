@@ -11,9 +11,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store"
 )
@@ -21,15 +20,16 @@ import (
 // Lock is a held lock file.
 type Lock struct {
 	path string
-	fl   *flock.Flock
+	disk faultfs.FS
+	held faultfs.Lock
 }
 
-// Take takes a lock file, which is made when it is missing, and writes program
+// Take takes a lock file on disk, which is made when it is missing, and writes program
 // and since, in Unix milliseconds, into it. Somebody else's lock gives a
 // *store.LockedError; other errors are *outcrop.Error.
-func Take(path, program string, since int64) (*Lock, error) {
+func Take(disk faultfs.FS, path, program string, since int64) (*Lock, error) {
 	// The holder is written into it: never through a link into another file.
-	if fi, err := os.Lstat(path); err == nil && !fi.Mode().IsRegular() {
+	if fi, err := disk.Lstat(path); err == nil && !fi.Mode().IsRegular() {
 		p, kind := problem(path, fs.ErrInvalid), "a folder or a special file"
 		if fi.Mode()&fs.ModeSymlink != 0 {
 			kind = "a symbolic link"
@@ -37,36 +37,34 @@ func Take(path, program string, since int64) (*Lock, error) {
 		p.Msg, p.Hint = "the lock is not a regular file but "+kind, "remove it, a plain file takes its place"
 		return nil, p
 	}
-	fl := flock.New(path, flock.SetPermissions(0o600))
 	for {
-		ok, err := try(fl)
-		if err != nil {
+		held, err := try(disk, path)
+		if err != nil && !errors.Is(err, faultfs.ErrHeld) {
 			p := problem(path, err)
 			if errors.Is(err, fs.ErrPermission) {
 				p.Hint = "a session is continued only where its folder can be written; it can be read"
 			}
 			return nil, p
 		}
-		if !ok {
-			return nil, &store.LockedError{Holder: readHolder(path)}
+		if err != nil {
+			return nil, &store.LockedError{Holder: readHolder(disk, path)}
 		}
 		// The file may have been removed with its unpublished session between
 		// the opening and the locking of it; then this is nobody's lock.
-		mine, err := fl.Stat()
-		there, err2 := os.Stat(path)
-		if err == nil && err2 == nil && os.SameFile(mine, there) {
-			break
+		mine, err := held.Stat()
+		there, err2 := disk.Stat(path)
+		if err == nil && err2 == nil && faultfs.SameFile(mine, there) {
+			l := &Lock{path, disk, held}
+			l.write(store.Holder{PID: os.Getpid(), Program: program, Since: since})
+			return l, nil
 		}
-		if err := fl.Close(); err != nil {
+		if err := held.Close(); err != nil {
 			return nil, problem(path, err)
 		}
 		if err2 != nil && !errors.Is(err2, fs.ErrNotExist) {
 			return nil, problem(path, err2)
 		}
 	}
-	l := &Lock{path, fl}
-	l.write(store.Holder{PID: os.Getpid(), Program: program, Since: since})
-	return l, nil
 }
 
 func problem(path string, err error) *outcrop.Error {
@@ -80,13 +78,14 @@ func problem(path string, err error) *outcrop.Error {
 
 // try takes the lock, and tries once more when it was held: a listing holds a
 // dead writer's lock for a moment, to see that it is dead.
-func try(fl *flock.Flock) (bool, error) {
-	ok, err := fl.TryLock()
-	if ok || err != nil {
-		return ok, err
+func try(disk faultfs.FS, path string) (faultfs.Lock, error) {
+	const flag = os.O_CREATE | os.O_RDONLY
+	held, err := disk.Lock(path, flag, false)
+	if !errors.Is(err, faultfs.ErrHeld) {
+		return held, err
 	}
 	time.Sleep(5 * time.Millisecond)
-	return fl.TryLock()
+	return disk.Lock(path, flag, false)
 }
 
 // write says who holds the lock. It is for people: nothing depends on it, so
@@ -97,7 +96,7 @@ func (l *Lock) write(h store.Holder) {
 	if err != nil {
 		return
 	}
-	f, err := os.OpenFile(l.path, os.O_WRONLY, 0)
+	f, err := l.disk.OpenFile(l.path, os.O_WRONLY, 0)
 	if err != nil {
 		return
 	}
@@ -112,19 +111,22 @@ func (l *Lock) Path() string { return l.path }
 
 // Release empties the lock file and hands it back.
 func (l *Lock) Release() error {
-	os.Truncate(l.path, 0)
-	return l.fl.Close()
+	if f, err := l.disk.OpenFile(l.path, os.O_WRONLY, 0); err == nil {
+		f.Truncate(0)
+		f.Close()
+	}
+	return l.held.Close()
 }
 
 // Remove takes the lock file away with a session that was never published.
 func (l *Lock) Remove() error {
-	os.Remove(l.path)
-	return l.fl.Close()
+	l.disk.Remove(l.path)
+	return l.held.Close()
 }
 
 // readHolder reads who holds a lock, as far as it is written there.
-func readHolder(path string) (h store.Holder) {
-	f, err := os.Open(path)
+func readHolder(disk faultfs.FS, path string) (h store.Holder) {
+	f, err := faultfs.Open(disk, path)
 	if err != nil {
 		return h
 	}
@@ -138,16 +140,17 @@ func readHolder(path string) (h store.Holder) {
 
 // HolderOf reports whether somebody holds a lock file, without taking it when
 // the file says that nobody does.
-func HolderOf(path string) (h store.Holder, held bool) {
-	fi, err := os.Stat(path)
+func HolderOf(disk faultfs.FS, path string) (h store.Holder, held bool) {
+	fi, err := disk.Stat(path)
 	if err != nil || fi.Size() == 0 {
 		return h, false
 	}
-	fl := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	if ok, err := fl.TryRLock(); ok || err != nil {
-		// Its holder died.
-		fl.Close()
+	l, err := disk.Lock(path, os.O_RDONLY, true)
+	if err == nil {
+		l.Close() // its holder died
+	}
+	if !errors.Is(err, faultfs.ErrHeld) {
 		return h, false
 	}
-	return readHolder(path), true
+	return readHolder(disk, path), true
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/storetest"
 )
@@ -74,8 +75,15 @@ func TestABatchIsOneWriteAndOneSync(t *testing.T) {
 		s := root(t, o)
 		session(t, s, "s1", 1)
 		writes, syncs := 0, 0
-		s.m.write = func(f *os.File, b []byte) (int, error) { writes++; return f.Write(b) }
-		s.m.sync = func(*os.File) error { syncs++; return nil }
+		s.disk = faulty(func(op faultfs.Op) (f faultfs.Fault) {
+			switch {
+			case toLog(op):
+				writes++
+			case op.Kind == faultfs.OpSync:
+				syncs++
+			}
+			return f
+		})
 		l, err := store.Open(bg, s, "s1", store.Options{})
 		must(t, err)
 		must(t, l.Flush(bg))
@@ -99,24 +107,15 @@ func TestAShortWriteIsCutBackAndTheNextOneGoesOn(t *testing.T) {
 		// The disk takes a growing part of a batch, then is full; the cut back
 		// fails now and then.
 		room, cutFails := 0, false
-		m := unsynced()
-		m.write = func(f *os.File, b []byte) (int, error) {
-			if room < 0 {
-				return f.Write(b)
+		s.disk = faulty(func(op faultfs.Op) (f faultfs.Fault) {
+			switch {
+			case toLog(op) && room >= 0 && room < len(op.Data):
+				f.Part, f.Err = room, syscall.ENOSPC
+			case op.Kind == faultfs.OpTruncate && cutFails:
+				f.Err = syscall.EIO
 			}
-			n, err := f.Write(b[:min(room, len(b))])
-			if err == nil && n < len(b) {
-				err = syscall.ENOSPC
-			}
-			return n, err
-		}
-		m.truncate = func(path string, f *os.File, size int64) error {
-			if cutFails {
-				return syscall.EIO
-			}
-			return realMedium.truncate(path, f, size)
-		}
-		s.m = m
+			return f
+		})
 		room = -1
 		l, err := store.Open(bg, s, "s1", store.Options{})
 		must(t, err)
@@ -150,9 +149,12 @@ func TestNoSpaceIsSaidWithPathAndHint(t *testing.T) {
 	s, l, path := live(t)
 	_ = s
 	must(t, l.Close(bg))
-	m := unsynced()
-	m.write = func(f *os.File, b []byte) (int, error) { return 0, syscall.ENOSPC }
-	s.m = m
+	s.disk = faulty(func(op faultfs.Op) (f faultfs.Fault) {
+		if toLog(op) {
+			f.Err = syscall.ENOSPC
+		}
+		return f
+	})
 	l, err := store.Open(bg, s, "s1", store.Options{})
 	must(t, err)
 	must(t, storetest.Turn(l.Session(), 2))
@@ -165,7 +167,7 @@ func TestNoSpaceIsSaidWithPathAndHint(t *testing.T) {
 
 func TestAFailedSyncOfAFolderAtPublicationIsFatal(t *testing.T) {
 	s := root(t, Options{})
-	s.m.syncDir = func(string) error { return syscall.EIO }
+	s.disk = faultfs.Inject(faultfs.Real, faultfs.ByRule(&faultfs.Rule{Kind: faultfs.OpSyncDir, Fault: faultfs.Fault{Err: syscall.EIO}}))
 	l, err := store.Create(bg, s, storetest.Header("s1"), store.Options{})
 	must(t, err)
 	must(t, storetest.Turn(l.Session(), 1))
@@ -176,7 +178,7 @@ func TestAFailedSyncOfAFolderAtPublicationIsFatal(t *testing.T) {
 		t.Fatal("events are durable whose names are not synced")
 	}
 	l.Close(bg)
-	s.m = unsynced()
+	s.disk = unsynced()
 	again, err := store.Open(bg, s, "s1", store.Options{})
 	must(t, err)
 	must(t, again.Close(bg))

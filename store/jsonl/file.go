@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -22,7 +22,7 @@ type FileStore struct {
 	path string
 	enc  wire.Encoding
 	opt  Options
-	m    medium
+	disk faultfs.FS
 }
 
 var _ store.Store = (*FileStore)(nil)
@@ -42,7 +42,7 @@ func File(path string, o Options) (*FileStore, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}
-	return &FileStore{path: abs, enc: enc, opt: o, m: realMedium}, nil
+	return &FileStore{path: abs, enc: enc, opt: o, disk: faultfs.Real}, nil
 }
 
 // OpenFile continues the session of one log file.
@@ -64,7 +64,7 @@ func ReadFile(path string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openLog(s.path, s.enc)
+	return openLog(s.disk, s.path, s.enc)
 }
 
 // Address is the path.
@@ -72,7 +72,7 @@ func (s *FileStore) Address() string { return s.path }
 
 // ID is the id that the file's header names.
 func (s *FileStore) ID() (string, error) {
-	l, err := openLog(s.path, s.enc)
+	l, err := openLog(s.disk, s.path, s.enc)
 	if err != nil {
 		return "", err
 	}
@@ -94,7 +94,7 @@ func (s *FileStore) Create(ctx context.Context, h outcrop.Header) (store.Lease, 
 func (s *FileStore) newLease(h outcrop.Header) (*lease, error) {
 	l := s.lease()
 	l.header = h
-	switch _, err := os.Lstat(s.path); {
+	switch _, err := s.disk.Lstat(s.path); {
 	case err == nil:
 		return nil, l.exists()
 	case !errors.Is(err, fs.ErrNotExist):
@@ -104,13 +104,13 @@ func (s *FileStore) newLease(h outcrop.Header) (*lease, error) {
 }
 
 func (s *FileStore) lease() *lease {
-	return &lease{m: s.m, opt: s.opt, path: s.path, lockPath: s.path + ".lock", enc: s.enc}
+	return &lease{disk: s.disk, opt: s.opt, path: s.path, lockPath: s.path + ".lock", enc: s.enc}
 }
 
 // Acquire is store.Store's. An empty id stands for the session in the file.
 func (s *FileStore) Acquire(ctx context.Context, id string) (store.Lease, error) {
 	// Without a log there is nothing to lock.
-	in, err := openLog(s.path, s.enc)
+	in, err := openLog(s.disk, s.path, s.enc)
 	if err != nil {
 		return nil, s.absent(id, err)
 	}
@@ -172,7 +172,7 @@ func (s *FileStore) laterGeneration() string {
 	if filepath.Base(p) != logName(s.enc) {
 		return ""
 	}
-	f, _, err := lookIn(filepath.Dir(p))
+	f, _, err := lookIn(s.disk, filepath.Dir(p))
 	if err != nil {
 		return ""
 	}
@@ -182,7 +182,7 @@ func (s *FileStore) laterGeneration() string {
 // Read is store.Store's; the value is a *Log. An empty id stands for the
 // session in the file.
 func (s *FileStore) Read(_ context.Context, id string) (store.Stored, error) {
-	in, err := openLog(s.path, s.enc)
+	in, err := openLog(s.disk, s.path, s.enc)
 	if err != nil {
 		return nil, s.absent(id, err)
 	}
@@ -217,10 +217,10 @@ func (s *FileStore) Put(ctx context.Context, h outcrop.Header, recs iter.Seq2[ou
 
 // List is store.Store's: one entry, or none when there is no file.
 func (s *FileStore) List(ctx context.Context, o store.ListOptions) ([]store.Info, error) {
-	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.disk.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	lk := newLooker(o)
+	lk := newLooker(s.disk, o)
 	in := lk.file(s.path, s.enc)
 	lock, _ := s.lockFor(in.Header)
 	lk.locked(&in, lock)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -27,11 +27,11 @@ func (s *Store) Follow(_ context.Context, id string) (store.Following, error) {
 	if f.enc == "" {
 		return nil, f.problem("read", id)
 	}
-	in, err := openLog(f.path(), f.enc)
+	in, err := openLog(s.disk, f.path(), f.enc)
 	if err != nil {
 		return nil, err
 	}
-	return newFollowing(in, f.enc), nil
+	return newFollowing(s.disk, in, f.enc), nil
 }
 
 // Follow is store.Follower's. An empty id stands for the session in the file.
@@ -40,14 +40,15 @@ func (s *FileStore) Follow(ctx context.Context, id string) (store.Following, err
 	if err != nil {
 		return nil, err
 	}
-	return newFollowing(sd.(*Log), s.enc), nil
+	return newFollowing(s.disk, sd.(*Log), s.enc), nil
 }
 
 // following reads a log file on from the last border, a line's or a frame's, at
 // which it was whole.
 type following struct {
-	in  *Log
-	enc wire.Encoding
+	disk faultfs.FS
+	in   *Log
+	enc  wire.Encoding
 
 	from int64       // everything before it was read
 	base outcrop.Seq // seq of the record that begins there
@@ -55,8 +56,8 @@ type following struct {
 	seen fs.FileInfo // of the file when there was nothing more in it
 }
 
-func newFollowing(in *Log, enc wire.Encoding) *following {
-	return &following{in: in, enc: enc, from: in.r.HeaderEnd()}
+func newFollowing(disk faultfs.FS, in *Log, enc wire.Encoding) *following {
+	return &following{disk: disk, in: in, enc: enc, from: in.r.HeaderEnd()}
 }
 
 func (f *following) Header() outcrop.Header { return f.in.Header() }
@@ -92,14 +93,14 @@ func (f *following) look(ctx context.Context) (fs.FileInfo, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	fi, err := os.Stat(f.in.path)
+	fi, err := f.disk.Stat(f.in.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &outcrop.Error{Op: "follow", Session: f.Header().ID, Path: f.in.path, Code: outcrop.CodeSessionNotFound, Seq: -1, Offset: -1,
 			Err: outcrop.ErrNotFound, Msg: "the log is gone"}
 	case err != nil:
 		return nil, pathProblem("follow", f.in.path, err)
-	case !os.SameFile(fi, f.in.info):
+	case !faultfs.SameFile(fi, f.in.info):
 		return nil, f.moved("another file stands in its place")
 	case fi.Size() < f.from:
 		return nil, f.moved(fmt.Sprintf("it has %d bytes, and %d were read", fi.Size(), f.from))

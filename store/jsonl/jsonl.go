@@ -26,13 +26,16 @@
 //
 // A log appears whole or not at all: header and first batch go to a temporary
 // file, which is synced and then linked to its name, which never replaces a
-// file; then the folders are synced, the new ones above it too. A batch is one
-// write to the open file and one fsync: one zstd frame, or whole lines. Before
-// it, the file must be the one that was opened and have the size that the last
-// batch left; else nothing is written and the error is store.ErrMoved (dsh takes
-// no lock). Appending never creates a file. A write that fails is cut back.
-// A torn tail is cut at the first append, after its bytes were copied to
-// session.torn-OFFSET and synced.
+// file; then the folders are synced, and the first time those above the root too.
+// A batch is one write to the open file and one fsync: one zstd frame, or whole
+// lines. Before it, the file must be the one that was opened and have the size
+// that the last batch left; else nothing is written and the error is
+// store.ErrMoved (dsh takes no lock). Before a batch that ends a turn, earlier
+// ones that are not durable yet are synced: damage before the end of a turn would
+// be no torn tail. Appending never creates a file. A write that fails is cut
+// back. A torn tail is cut at the first append, after its bytes were copied to
+// session.torn-OFFSET and synced. Opening a log for writing syncs it and its
+// folders, since its last writer may have died before it did.
 //
 // # Lock
 //
@@ -50,13 +53,15 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/blob"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -78,7 +83,10 @@ type Options struct {
 type Store struct {
 	root string
 	opt  Options
-	m    medium
+	disk faultfs.FS
+
+	objects *blob.Store
+	above   atomic.Bool // the folders above the root were synced
 
 	mu  sync.Mutex
 	enc wire.Encoding // of the root, "" while it is not known
@@ -91,12 +99,14 @@ var (
 
 // New opens a root folder, which need not exist: it is made with the first
 // session that is stored. A path that is no folder is an error.
-func New(root string, o Options) (*Store, error) {
+func New(root string, o Options) (*Store, error) { return newOn(faultfs.Real, root, o) }
+
+func newOn(disk faultfs.FS, root string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
-	if fi, err := os.Stat(abs); err == nil && !fi.IsDir() {
+	if fi, err := disk.Stat(abs); err == nil && !fi.IsDir() {
 		return nil, &outcrop.Error{Op: "open", Path: abs, Seq: -1, Offset: -1, Err: fs.ErrInvalid,
 			Msg: "a store is a folder, and this is a file", Hint: "name the folder that holds the sessions"}
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +115,7 @@ func New(root string, o Options) (*Store, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}
-	return &Store{root: abs, opt: o, m: realMedium}, nil
+	return &Store{root: abs, opt: o, disk: disk, objects: blob.BesideOn(disk, abs)}, nil
 }
 
 // FromAddress opens the root that jsonl:DIR or jsonl+plain:DIR names.
@@ -158,8 +168,8 @@ func (s *Store) newLease(h outcrop.Header) (*lease, error) {
 	if err := s.free(h.ID); err != nil {
 		return nil, err
 	}
-	return &lease{m: s.m, opt: s.opt, header: h, path: path, lockPath: lockIn(filepath.Dir(path)), enc: enc,
-		root: s.root, free: func() error { return s.free(h.ID) }, agrees: func() error { return s.agrees(enc) }}, nil
+	return &lease{disk: s.disk, opt: s.opt, header: h, path: path, lockPath: lockIn(filepath.Dir(path)), enc: enc,
+		root: s.root, above: &s.above, free: func() error { return s.free(h.ID) }, agrees: func() error { return s.agrees(enc) }}, nil
 }
 
 // free answers whether an id can be given to a new session.
@@ -184,7 +194,7 @@ func (s *Store) Acquire(ctx context.Context, id string) (store.Lease, error) {
 	if f.reason != "" {
 		return nil, f.problem("open", id)
 	}
-	l := &lease{m: s.m, opt: s.opt, path: f.path(), lockPath: lockIn(f.dir), enc: f.enc, root: s.root}
+	l := &lease{disk: s.disk, opt: s.opt, path: f.path(), lockPath: lockIn(f.dir), enc: f.enc, root: s.root}
 	if err := l.take(ctx); err != nil {
 		return nil, err
 	}
@@ -204,7 +214,7 @@ func (s *Store) Read(_ context.Context, id string) (store.Stored, error) {
 	if f.enc == "" {
 		return nil, f.problem("read", id)
 	}
-	return openLog(f.path(), f.enc)
+	return openLog(s.disk, f.path(), f.enc)
 }
 
 // Put is store.Store's.

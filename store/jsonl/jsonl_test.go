@@ -5,10 +5,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/storetest"
 )
@@ -41,7 +43,7 @@ func place(t *testing.T, root string, plain bool) storetest.Place {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.m = faults.medium()
+			s.disk = faultfs.Inject(faultfs.Real, faults.decide)
 			return s
 		},
 		Fail: faults.set,
@@ -87,31 +89,41 @@ func (f *faults) set(op string, err error) {
 	}
 }
 
-func (f *faults) medium() medium {
-	m := realMedium
-	m.write = func(file *os.File, b []byte) (int, error) {
-		if err := f.write.Load(); err != nil {
-			n, _ := file.Write(b[:len(b)/2])
-			return n, *err
+func (f *faults) decide(op faultfs.Op) faultfs.Fault {
+	var err *error
+	switch op.Kind {
+	case faultfs.OpWrite:
+		if strings.Contains(op.Path, ".lock") {
+			return faultfs.Fault{}
 		}
-		return file.Write(b)
+		err = f.write.Load()
+	case faultfs.OpSync:
+		err = f.sync.Load()
 	}
-	m.sync = func(file *os.File) error {
-		if err := f.sync.Load(); err != nil {
-			return *err
-		}
-		return file.Sync()
+	if err == nil {
+		return faultfs.Fault{}
 	}
-	return m
+	return faultfs.Fault{Err: *err, Part: len(op.Data) / 2}
 }
 
-// unsynced is a medium that syncs nothing, for tests with many files that are
-// not about a loss of power.
-func unsynced() medium {
-	m := realMedium
-	m.sync = func(*os.File) error { return nil }
-	m.syncDir = func(string) error { return nil }
-	return m
+// unsynced is a disk that syncs nothing, for tests with many files that are not
+// about a loss of power.
+func unsynced() faultfs.FS { return faulty(func(faultfs.Op) faultfs.Fault { return faultfs.Fault{} }) }
+
+// faulty is unsynced with faults.
+func faulty(decide func(faultfs.Op) faultfs.Fault) faultfs.FS {
+	return faultfs.Inject(faultfs.Real, func(op faultfs.Op) faultfs.Fault {
+		f := decide(op)
+		if op.Kind == faultfs.OpSync || op.Kind == faultfs.OpSyncDir {
+			f.Lie = true
+		}
+		return f
+	})
+}
+
+// toLog reports a write to a log, and not to its lock.
+func toLog(op faultfs.Op) bool {
+	return op.Kind == faultfs.OpWrite && !strings.HasSuffix(op.Path, ".lock")
 }
 
 // root makes a store in a folder of the test's own.
@@ -121,7 +133,7 @@ func root(t *testing.T, o Options) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.m = unsynced()
+	s.disk = unsynced()
 	return s
 }
 

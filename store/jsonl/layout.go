@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -210,15 +211,15 @@ func (f *folder) problem(op, id string) error {
 }
 
 // lookIn reads a session's folder. ok is false when no log lies in it.
-func lookIn(dir string) (f folder, ok bool, err error) {
-	entries, err := os.ReadDir(dir)
+func lookIn(disk faultfs.FS, dir string) (f folder, ok bool, err error) {
+	entries, err := disk.ReadDir(dir)
 	if err != nil {
 		return folder{dir: dir}, false, err
 	}
-	return lookAt(dir, entries)
+	return lookAt(disk, dir, entries)
 }
 
-func lookAt(dir string, entries []fs.DirEntry) (f folder, ok bool, err error) {
+func lookAt(disk faultfs.FS, dir string, entries []fs.DirEntry) (f folder, ok bool, err error) {
 	f.dir = dir
 	both := false
 	for _, e := range entries {
@@ -231,7 +232,7 @@ func lookAt(dir string, entries []fs.DirEntry) (f folder, ok bool, err error) {
 				both = true
 			}
 			f.enc, _ = wire.EncodingOf(name)
-			if !regular(dir, e) {
+			if !regular(disk, dir, e) {
 				f.state, f.reason = folderDamaged, name+" is not a regular file"
 			}
 		case isGeneration(name):
@@ -256,9 +257,9 @@ func lookAt(dir string, entries []fs.DirEntry) (f folder, ok bool, err error) {
 
 // regular reports whether an entry is a file that can be opened without
 // waiting for somebody; a link counts by what it points to.
-func regular(dir string, e fs.DirEntry) bool {
+func regular(disk faultfs.FS, dir string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink != 0 {
-		fi, err := os.Stat(filepath.Join(dir, e.Name()))
+		fi, err := disk.Stat(filepath.Join(dir, e.Name()))
 		return err == nil && fi.Mode().IsRegular()
 	}
 	return e.Type().IsRegular()
@@ -296,7 +297,7 @@ func (s *Store) find(id string) (folder, error) {
 	if seg == "" {
 		return folder{}, gone
 	}
-	projects, err := os.ReadDir(s.root)
+	projects, err := s.disk.ReadDir(s.root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return folder{}, gone
 	}
@@ -308,7 +309,7 @@ func (s *Store) find(id string) (folder, error) {
 		if !p.IsDir() {
 			continue
 		}
-		f, ok, err := lookIn(filepath.Join(s.root, p.Name(), seg))
+		f, ok, err := lookIn(s.disk, filepath.Join(s.root, p.Name(), seg))
 		switch {
 		case absent(err):
 		case err != nil:
@@ -348,9 +349,9 @@ func (s *Store) placed(h outcrop.Header, id string, f folder) error {
 	}
 	if err == nil {
 		// Another name of the same file, by a link, is the same place.
-		a, errA := os.Stat(want)
-		b, errB := os.Stat(f.path())
-		if errA == nil && errB == nil && os.SameFile(a, b) {
+		a, errA := s.disk.Stat(want)
+		b, errB := s.disk.Stat(f.path())
+		if errA == nil && errB == nil && faultfs.SameFile(a, b) {
 			return nil
 		}
 	}
@@ -405,7 +406,7 @@ func (s *Store) agrees(chosen wire.Encoding) error {
 
 // rootEncoding is the encoding of the first log that is found.
 func (s *Store) rootEncoding() (enc wire.Encoding, example string, err error) {
-	projects, err := os.ReadDir(s.root)
+	projects, err := s.disk.ReadDir(s.root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", "", nil
 	}
@@ -416,7 +417,7 @@ func (s *Store) rootEncoding() (enc wire.Encoding, example string, err error) {
 		if !p.IsDir() {
 			continue
 		}
-		sessions, err := os.ReadDir(filepath.Join(s.root, p.Name()))
+		sessions, err := s.disk.ReadDir(filepath.Join(s.root, p.Name()))
 		if err != nil {
 			continue // the listing names it
 		}
@@ -424,7 +425,7 @@ func (s *Store) rootEncoding() (enc wire.Encoding, example string, err error) {
 			if !e.IsDir() {
 				continue
 			}
-			if f, ok, err := lookIn(filepath.Join(s.root, p.Name(), e.Name())); ok && err == nil && f.enc != "" {
+			if f, ok, err := lookIn(s.disk, filepath.Join(s.root, p.Name(), e.Name())); ok && err == nil && f.enc != "" {
 				return f.enc, f.path(), nil
 			}
 		}

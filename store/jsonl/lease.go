@@ -8,8 +8,10 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -24,18 +26,19 @@ import (
 // The file stays open. What the lease knows about it, its identity and the size
 // that its own last write left, is compared before each write.
 type lease struct {
-	m        medium
+	disk     faultfs.FS
 	opt      Options
 	header   outcrop.Header
 	path     string
 	lockPath string
 	enc      wire.Encoding
 	root     string       // "" for a file outside a root
+	above    *atomic.Bool // the folders above the root were synced; nil for a file
 	free     func() error // whether the id may be given to a new session; nil for a file
 	agrees   func() error // whether the root takes logs of this encoding; nil for a file
 
 	lock   *filelock.Lock
-	file   *os.File // nil before a new log is published
+	file   faultfs.File // nil before a new log is published
 	id     os.FileInfo
 	size   int64 // of the file as we left it
 	dirty  int64 // how far a failed write that could not be cut back may reach; 0: there is none
@@ -53,7 +56,7 @@ func (l *lease) Header() outcrop.Header { return l.header }
 
 // take locks a log that exists and opens it: first the lock, then the reading.
 func (l *lease) take(context.Context) (err error) {
-	if l.lock, err = takeLock(l.lockPath, &l.opt); err != nil {
+	if l.lock, err = takeLock(l.disk, l.lockPath, &l.opt); err != nil {
 		e := l.problem("open", err)
 		if errors.Is(err, store.ErrLocked) {
 			e.Hint = "end it there first; reading needs no lock"
@@ -67,21 +70,34 @@ func (l *lease) take(context.Context) (err error) {
 	}()
 	// Never O_CREATE: a log that has vanished must not come back without its
 	// header.
-	if l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+	if l.file, err = l.disk.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
 		return pathProblem("open", l.path, err)
 	}
 	if l.id, err = l.file.Stat(); err != nil {
 		return pathProblem("open", l.path, err)
 	}
-	l.size, l.synced = l.id.Size(), true
-	if l.in, err = openLog(l.path, l.enc); err != nil {
+	l.size = l.id.Size()
+	if l.in, err = openLog(l.disk, l.path, l.enc); err != nil {
 		return err
 	}
-	if !os.SameFile(l.in.info, l.id) || l.in.info.Size() != l.size {
+	if !faultfs.SameFile(l.in.info, l.id) || l.in.info.Size() != l.size {
 		return l.moved("it changed while it was being opened")
 	}
 	l.header = l.in.Header()
 	l.tail.Good = l.size
+	return l.settle()
+}
+
+// settle makes durable what is there: whoever wrote it may have died before its
+// sync, or before that of the folders, and from now on it counts as stored.
+func (l *lease) settle() error {
+	if err := l.file.Sync(); err != nil {
+		return l.unsynced(l.path, err)
+	}
+	if err := l.syncFolders(nil); err != nil {
+		return l.unsynced(filepath.Dir(l.path), err)
+	}
+	l.synced = true
 	return nil
 }
 
@@ -133,7 +149,8 @@ func (l *lease) Append(ctx context.Context, recs iter.Seq[outcrop.Record]) error
 	if l.file == nil {
 		return l.publish(recs)
 	}
-	b, err := l.encoder.Batch(l.buf[:0], recs)
+	ends := false
+	b, err := l.encoder.Batch(l.buf[:0], watch(recs, &ends))
 	if err != nil {
 		return l.problem("append", err)
 	}
@@ -146,7 +163,26 @@ func (l *lease) Append(ctx context.Context, recs iter.Seq[outcrop.Record]) error
 			return err
 		}
 	}
+	if ends {
+		// A medium may keep this batch and lose an earlier one. Damage before
+		// the end of a turn would be no torn tail.
+		if err := l.Sync(ctx); err != nil {
+			return err
+		}
+	}
 	return l.append(b)
+}
+
+// watch passes records on and notes whether one of them ends a turn.
+func watch(recs iter.Seq[outcrop.Record], ends *bool) iter.Seq[outcrop.Record] {
+	return func(yield func(outcrop.Record) bool) {
+		for r := range recs {
+			*ends = *ends || r.Type == outcrop.TypeTurnEnd
+			if !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // keep holds a batch's memory for the next one, unless it was an unusually
@@ -159,13 +195,13 @@ func (l *lease) keep(b []byte) {
 
 // check compares the file with what the last write left.
 func (l *lease) check() error {
-	fi, err := os.Stat(l.path)
+	fi, err := l.disk.Stat(l.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return l.moved("it is gone")
 	case err != nil:
 		return pathProblem("append", l.path, err)
-	case !os.SameFile(fi, l.id):
+	case !faultfs.SameFile(fi, l.id):
 		return l.moved("another file stands in its place")
 	case l.dirty > 0 && fi.Size() >= l.size && fi.Size() <= l.dirty:
 		// What a failed write left is still there.
@@ -181,7 +217,7 @@ func (l *lease) append(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	n, err := l.m.write(l.file, b)
+	n, err := l.file.Write(b)
 	if err == nil && n < len(b) {
 		err = fmt.Errorf("%d of %d bytes written", n, len(b))
 	}
@@ -197,7 +233,7 @@ func (l *lease) append(b []byte) error {
 // cutBack removes what a failed write left, so that the next one is not glued
 // to it.
 func (l *lease) cutBack() error {
-	if err := l.m.truncate(l.path, l.file, l.size); err != nil {
+	if err := l.file.Truncate(l.size); err != nil {
 		return pathProblem("take back a failed write", l.path, err)
 	}
 	l.dirty = 0
@@ -212,7 +248,7 @@ func (l *lease) Sync(context.Context) error {
 	if l.file == nil || l.synced {
 		return nil
 	}
-	if err := l.m.sync(l.file); err != nil {
+	if err := l.file.Sync(); err != nil {
 		return l.unsynced(l.path, err)
 	}
 	l.synced = true
@@ -241,14 +277,14 @@ func (l *lease) cutTail() error {
 	if l.root == "" {
 		aside = fmt.Sprintf("%s.torn-%d", l.path, l.tail.Good)
 	}
-	if err := l.m.putAside(l.path, l.tail.Good, l.size, aside); err != nil {
+	if err := putAside(l.disk, l.path, l.tail.Good, l.size, aside); err != nil {
 		return pathProblem("put a torn tail aside", aside, err)
 	}
-	if err := l.m.truncate(l.path, l.file, l.tail.Good); err != nil {
+	if err := l.file.Truncate(l.tail.Good); err != nil {
 		return pathProblem("cut a torn tail", l.path, err)
 	}
 	l.size, l.tail.Torn = l.tail.Good, false
-	if err := l.m.sync(l.file); err != nil {
+	if err := l.file.Sync(); err != nil {
 		return l.unsynced(l.path, err)
 	}
 	return nil

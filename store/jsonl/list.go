@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -33,7 +33,7 @@ func (s *Store) List(ctx context.Context, o store.ListOptions) ([]store.Info, er
 	next := 0
 	for range min(runtime.GOMAXPROCS(0), 8) {
 		workers.Go(func() {
-			lk := newLooker(o)
+			lk := newLooker(s.disk, o)
 			var mine []store.Info
 			for ctx.Err() == nil {
 				mu.Lock()
@@ -64,7 +64,7 @@ func (s *Store) List(ctx context.Context, o store.ListOptions) ([]store.Info, er
 // folders finds the session folders, and the entries that do not belong into a
 // root.
 func (s *Store) folders() (dirs []string, strays []store.Info, err error) {
-	projects, err := os.ReadDir(s.root)
+	projects, err := s.disk.ReadDir(s.root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -76,7 +76,7 @@ func (s *Store) folders() (dirs []string, strays []store.Info, err error) {
 			continue
 		}
 		dir := filepath.Join(s.root, p.Name())
-		entries, err := os.ReadDir(dir)
+		entries, err := s.disk.ReadDir(dir)
 		if err != nil {
 			strays = append(strays, broken(dir, "the folder cannot be read: "+osReason(err)))
 			continue
@@ -100,7 +100,7 @@ func broken(path, reason string) store.Info {
 // look describes what lies in one session folder.
 func (s *Store) look(lk *looker, dir string) (store.Info, bool) {
 	name := decodeSegment(filepath.Base(dir))
-	f, ok, err := lookIn(dir)
+	f, ok, err := lookIn(s.disk, dir)
 	if err != nil {
 		in := broken(dir, "the folder cannot be read: "+osReason(err))
 		in.ID = name
@@ -161,6 +161,7 @@ func markDuplicates(infos []store.Info) {
 
 // looker reads what a listing says about one log. One goroutine uses it.
 type looker struct {
+	disk faultfs.FS
 	full bool
 	buf  []byte
 }
@@ -168,8 +169,8 @@ type looker struct {
 // wholeRead is the size up to which a log is read at once.
 const wholeRead = 16 << 10
 
-func newLooker(o store.ListOptions) *looker {
-	return &looker{full: o.Full, buf: make([]byte, wholeRead)}
+func newLooker(disk faultfs.FS, o store.ListOptions) *looker {
+	return &looker{disk: disk, full: o.Full, buf: make([]byte, wholeRead)}
 }
 
 // file describes one log file.
@@ -179,7 +180,7 @@ func (lk *looker) file(path string, enc wire.Encoding) store.Info {
 		in.Reason = osReason(err)
 		return in
 	}
-	f, fi, err := OpenBytes(path)
+	f, fi, err := openBytes(lk.disk, path)
 	if err != nil {
 		return bad(err)
 	}
@@ -268,7 +269,7 @@ func (lk *looker) locked(in *store.Info, path string) {
 	if in.State == store.StateDamaged || in.State == store.StateNewer {
 		return
 	}
-	if h, held := filelock.HolderOf(path); held {
+	if h, held := filelock.HolderOf(lk.disk, path); held {
 		in.State = store.StateLocked
 		in.Reason = (&store.LockedError{Holder: h}).Error()
 	}

@@ -8,8 +8,10 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -19,7 +21,7 @@ import (
 // show or drop ends it.
 type newLog struct {
 	l    *lease
-	temp *os.File
+	temp faultfs.File
 	made []string // folders
 	lock *filelock.Lock
 	size int64
@@ -39,20 +41,20 @@ func (l *lease) begin() (n *newLog, err error) {
 		}
 	}()
 	dir := filepath.Dir(l.path)
-	if n.made, err = makeFolders(dir); err != nil {
+	if n.made, err = faultfs.MakeFolders(l.disk, dir); err != nil {
 		p := pathProblem("create", dir, err).(*outcrop.Error)
 		if isNameError(err) {
 			p.Hint = "choose a shorter session id"
 		}
 		return n, p
 	}
-	if n.lock, err = takeLock(l.lockPath, &l.opt); err != nil {
+	if n.lock, err = takeLock(l.disk, l.lockPath, &l.opt); err != nil {
 		return n, l.problem("create", err)
 	}
-	if _, err := os.Lstat(l.path); err == nil {
+	if _, err := l.disk.Lstat(l.path); err == nil {
 		return n, l.exists()
 	}
-	if n.temp, err = createTemp(l.path, l.opt.Rand); err != nil {
+	if n.temp, err = createTemp(l.disk, l.path, l.opt.Rand); err != nil {
 		return n, pathProblem("create", l.path, err)
 	}
 	return n, nil
@@ -65,7 +67,7 @@ func (l *lease) exists() error {
 
 // Write appends to the temporary file.
 func (n *newLog) Write(b []byte) (int, error) {
-	w, err := n.l.m.write(n.temp, b)
+	w, err := n.temp.Write(b)
 	if err == nil && w < len(b) {
 		err = fmt.Errorf("%d of %d bytes written", w, len(b))
 	}
@@ -76,16 +78,24 @@ func (n *newLog) Write(b []byte) (int, error) {
 	return w, nil
 }
 
+// movesOpenFiles: Windows neither renames nor removes a file that is open.
+const movesOpenFiles = runtime.GOOS != "windows"
+
 // show syncs the log and gives it its name. After it the lease has the lock
 // and the open file.
 func (n *newLog) show() (err error) {
 	l, temp := n.l, n.temp.Name()
-	if err := l.m.sync(n.temp); err != nil {
+	if err := n.temp.Sync(); err != nil {
 		// Nobody sees this file, so another one can be written.
 		return pathProblem("create", temp, err)
 	}
-	if err := n.temp.Close(); err != nil {
+	if l.id, err = n.temp.Stat(); err != nil {
 		return pathProblem("create", temp, err)
+	}
+	if !movesOpenFiles {
+		if err := n.temp.Close(); err != nil {
+			return pathProblem("create", temp, err)
+		}
 	}
 	if err := n.publishAs(temp); err != nil {
 		if errors.Is(err, store.ErrEncoding) {
@@ -96,18 +106,19 @@ func (n *newLog) show() (err error) {
 		}
 		return pathProblem("create", l.path, err)
 	}
-	n.temp = nil
+	// The open file goes on as the log, so that nothing can go wrong between
+	// the name and the folders.
+	l.file, n.temp = n.temp, nil
 	l.lock, n.lock = n.lock, nil
 	l.size = n.size
-	if l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
-		l.id, err = l.file.Stat()
+	if !movesOpenFiles {
+		if l.file, err = l.disk.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+			// It is there, complete; who opens the session again finds it.
+			l.dead = pathProblem("create", l.path, err)
+			return l.dead
+		}
 	}
-	if err != nil {
-		// It is there, complete; who opens the session again finds it.
-		l.dead = pathProblem("create", l.path, err)
-		return l.dead
-	}
-	if err := l.m.syncFolders(filepath.Dir(l.path), l.root, n.made); err != nil {
+	if err := l.syncFolders(n.made); err != nil {
 		return l.unsynced(filepath.Dir(l.path), err)
 	}
 	l.synced = true
@@ -119,24 +130,24 @@ func (n *newLog) show() (err error) {
 func (n *newLog) publishAs(temp string) error {
 	l := n.l
 	if l.agrees != nil {
-		defer holdFolder(l.root)()
+		defer holdFolder(l.disk, l.root)()
 		if err := l.agrees(); err != nil {
 			return err
 		}
 	}
-	return l.m.publishAs(temp, l.path)
+	return publishAs(l.disk, temp, l.path)
 }
 
 // drop removes everything that begin made.
 func (n *newLog) drop() {
 	if n.temp != nil {
 		n.temp.Close()
-		os.Remove(n.temp.Name())
+		n.l.disk.Remove(n.temp.Name())
 	}
 	if n.lock != nil {
 		// Only a log needs its lock; that of a file is left out of somebody's
 		// folder when there is none after all.
-		_, err := os.Lstat(n.l.path)
+		_, err := n.l.disk.Lstat(n.l.path)
 		alone := n.l.root == "" && errors.Is(err, fs.ErrNotExist)
 		if alone || len(n.made) > 0 && n.made[len(n.made)-1] == filepath.Dir(n.lock.Path()) {
 			n.lock.Remove()
@@ -144,7 +155,7 @@ func (n *newLog) drop() {
 			n.lock.Release()
 		}
 	}
-	removeFolders(n.made)
+	removeFolders(n.l.disk, n.made)
 }
 
 // publish writes header and first batch of a new session.
@@ -263,7 +274,7 @@ func (n *newLog) compare(given *store.Digest) error {
 	wrong := func(err error, msg string) error {
 		return &outcrop.Error{Op: "create", Session: l.header.ID, Path: n.temp.Name(), Seq: -1, Offset: -1, Err: err, Msg: msg}
 	}
-	back, err := openLog(n.temp.Name(), l.enc)
+	back, err := openLog(l.disk, n.temp.Name(), l.enc)
 	if err != nil {
 		return err
 	}

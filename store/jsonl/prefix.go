@@ -3,9 +3,9 @@ package jsonl
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -22,7 +22,7 @@ func (s *Store) PutPrefix(ctx context.Context, parent string, through outcrop.Se
 	if f.enc == "" {
 		return false, f.problem("read", parent)
 	}
-	src, err := openLog(f.path(), f.enc)
+	src, err := openLog(s.disk, f.path(), f.enc)
 	if err != nil {
 		return false, err
 	}
@@ -61,7 +61,7 @@ func (n *newLog) copyPrefix(src *Log, through outcrop.Seq, finish func(outcrop.S
 		return false, at(src.path, err)
 	}
 	// The end of the copy is read back: it must show that no turn is open.
-	back, err := os.Open(n.temp.Name())
+	back, err := faultfs.Open(l.disk, n.temp.Name())
 	if err != nil {
 		return false, pathProblem("create", n.temp.Name(), err)
 	}

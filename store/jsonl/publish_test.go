@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/storetest"
+	"github.com/outcrop-dev/outcrop/wire"
 )
 
 func TestPublicationSyncsTheLogThenItsNameThenTheFolders(t *testing.T) {
@@ -31,19 +32,24 @@ func TestPublicationSyncsTheLogThenItsNameThenTheFolders(t *testing.T) {
 		must(t, err)
 		return filepath.ToSlash(rel)
 	}
-	s.m.sync = func(f *os.File) error { steps = append(steps, "sync "+short(f.Name())); return f.Sync() }
-	s.m.link = func(from, to string) error {
-		steps = append(steps, "link "+short(to))
-		return os.Link(from, to)
-	}
-	s.m.syncDir = func(dir string) error { steps = append(steps, "sync "+short(dir)); return syncDir(dir) }
+	s.disk = faultfs.Inject(faultfs.Real, func(op faultfs.Op) (f faultfs.Fault) {
+		switch op.Kind {
+		case faultfs.OpSync, faultfs.OpSyncDir:
+			if name := short(op.Path); !strings.HasPrefix(name, "..") {
+				steps = append(steps, "sync "+name)
+			}
+		case faultfs.OpLink:
+			steps = append(steps, "link "+short(op.To))
+		}
+		return f
+	})
 	session(t, s, "s1", 1)
 	const project = "a/b/sessions/--home-dev-project--"
 	want := []string{
 		"sync " + project + "/s1/session.jsonl.abababababab.tmp",
 		"link " + project + "/s1/session.jsonl",
 		"sync " + project + "/s1", "sync " + project, "sync a/b/sessions", "sync a/b",
-		"sync .", "sync a",
+		"sync a", "sync .",
 	}
 	if d := cmp.Diff(want, steps); d != "" {
 		t.Fatalf("steps (-want +got):\n%s", d)
@@ -58,7 +64,7 @@ func TestPublicationSyncsTheLogThenItsNameThenTheFolders(t *testing.T) {
 func TestPublicationWithoutHardLinks(t *testing.T) {
 	for _, err := range []error{syscall.EPERM, syscall.ENOTSUP, syscall.ENOSYS} {
 		s := root(t, Options{})
-		s.m.link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: err} }
+		s.disk = faultfs.Inject(faultfs.Real, faultfs.ByRule(&faultfs.Rule{Kind: faultfs.OpLink, Fault: faultfs.Fault{Err: err}}))
 		want := session(t, s, "s1", 2)
 		got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
 		must(t, err)
@@ -68,26 +74,62 @@ func TestPublicationWithoutHardLinks(t *testing.T) {
 	}
 }
 
-func TestARenameNeverTakesTheNameOfAnotherFile(t *testing.T) {
-	for name, rename := range map[string]func(from, to string) error{"by the system": renameNew, "after a look": renameChecked} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-			must(t, os.WriteFile(from, []byte("new"), 0o600))
-			must(t, os.WriteFile(to, []byte("old"), 0o600))
-			if err := rename(from, to); !errors.Is(err, fs.ErrExist) {
-				t.Fatalf("got %v", err)
-			}
-			if b, _ := os.ReadFile(to); string(b) != "old" {
-				t.Fatal("the file was replaced")
-			}
-			must(t, os.Remove(to))
-			must(t, rename(from, to))
-			if b, _ := os.ReadFile(to); string(b) != "new" {
-				t.Fatal("the file was not renamed")
-			}
-		})
+// Between the name and the folders' syncs nothing may go wrong: the log would be
+// there, and the session would not know it.
+func TestAPublishedLogIsNotOpenedAgain(t *testing.T) {
+	if !movesOpenFiles {
+		return
 	}
+	s := root(t, Options{})
+	s.disk = faultfs.Inject(faultfs.Real, faultfs.ByRule(&faultfs.Rule{Kind: faultfs.OpOpen,
+		Match: func(op faultfs.Op) bool {
+			return op.Flag&os.O_WRONLY != 0 && filepath.Base(op.Path) == logName(wire.Zstd)
+		},
+		Fault: faultfs.Fault{Err: syscall.EMFILE}}))
+	l, err := store.Create(bg, s, storetest.Header("s1"), store.Options{})
+	must(t, err)
+	for turn := 1; turn <= 2; turn++ {
+		must(t, storetest.Turn(l.Session(), turn))
+		must(t, l.Flush(bg))
+	}
+	must(t, l.Close(bg))
+	s.disk = faultfs.Real
+	got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
+	must(t, err)
+	if outcrop.LogDigest(got.Log()) != outcrop.LogDigest(l.Session().Log()) {
+		t.Fatal("the stored log is not the session's")
+	}
+}
+
+// What a dead writer left may be nowhere but in the memory of the machine. Who
+// goes on from it makes it durable first, and says so when it cannot.
+func TestWhatIsOpenedIsMadeDurable(t *testing.T) {
+	s := root(t, Options{Plain: true})
+	session(t, s, "s1", 1)
+	var steps []string
+	s.disk = faulty(func(op faultfs.Op) (f faultfs.Fault) {
+		if rel, err := filepath.Rel(filepath.Dir(s.root), op.Path); err == nil && !strings.HasPrefix(rel, "..") && (op.Kind == faultfs.OpSync || op.Kind == faultfs.OpSyncDir) {
+			steps = append(steps, filepath.ToSlash(rel))
+		}
+		return f
+	})
+	l, err := store.Open(bg, s, "s1", store.Options{})
+	must(t, err)
+	const project = "sessions/--home-dev-project--"
+	if d := cmp.Diff([]string{project + "/s1/session.jsonl", project + "/s1", project, "sessions", "."}, steps); d != "" {
+		t.Fatalf("steps (-want +got):\n%s", d)
+	}
+	must(t, l.Close(bg))
+	for _, kind := range []faultfs.Kind{faultfs.OpSync, faultfs.OpSyncDir} {
+		s.disk = faultfs.Inject(faultfs.Real, faultfs.ByRule(&faultfs.Rule{Kind: kind, Fault: faultfs.Fault{Err: syscall.EIO}}))
+		if _, err := store.Open(bg, s, "s1", store.Options{}); !errors.Is(err, store.ErrSync) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	s.disk = unsynced()
+	l, err = store.Open(bg, s, "s1", store.Options{}) // nobody holds it
+	must(t, err)
+	must(t, l.Close(bg))
 }
 
 func TestOfManyCreatorsOfOneSessionOneWins(t *testing.T) {
@@ -191,10 +233,10 @@ func TestWhatIsReadBackMustBeWhatWasGiven(t *testing.T) {
 	src := root(t, Options{Plain: true})
 	session(t, src, "s1", 2)
 	// The medium loses a byte and says nothing.
-	s.m.write = func(f *os.File, b []byte) (int, error) {
-		c := bytes.Replace(b, []byte("prompt 1"), []byte("prompt 7"), 1)
-		return f.Write(c)
-	}
+	s.disk = faulty(func(op faultfs.Op) (f faultfs.Fault) {
+		f.Instead = bytes.Replace(op.Data, []byte("prompt 1"), []byte("prompt 7"), 1)
+		return f
+	})
 	if err := store.Copy(bg, s, src, "s1"); !errors.Is(err, outcrop.ErrDamaged) {
 		t.Fatalf("got %v", err)
 	}

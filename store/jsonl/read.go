@@ -1,27 +1,28 @@
 package jsonl
 
 import (
+	"io"
 	"io/fs"
 	"iter"
-	"os"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
 // Log is a log file opened for reading: as many bytes of it as it had then.
 type Log struct {
-	f    *os.File
-	info os.FileInfo
+	f    faultfs.File
+	info fs.FileInfo
 	path string
 	r    *wire.Reader
 	stop wire.Pos // of the record at which the reader of Records stopped
 }
 
 // openLog opens a log file and reads its header.
-func openLog(path string, enc wire.Encoding) (*Log, error) {
-	f, fi, err := OpenBytes(path)
+func openLog(disk faultfs.FS, path string, enc wire.Encoding) (*Log, error) {
+	f, fi, err := openBytes(disk, path)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +34,11 @@ func openLog(path string, enc wire.Encoding) (*Log, error) {
 	return &Log{f: f, info: fi, path: path, r: r}, nil
 }
 
-// OpenBytes opens a file for who reads the bytes of a log without taking them
-// for one. What is not a regular file is refused (FILE_KIND) and not opened: the
-// opening of a pipe waits for its writer, that of a device may do anything.
-func OpenBytes(path string) (*os.File, fs.FileInfo, error) {
-	fi, err := os.Stat(path)
+// openBytes opens the file of a log. What is not a regular file is refused
+// (FILE_KIND) and not opened: the opening of a pipe waits for its writer, that of
+// a device may do anything.
+func openBytes(disk faultfs.FS, path string) (faultfs.File, fs.FileInfo, error) {
+	fi, err := disk.Stat(path)
 	if err != nil {
 		return nil, nil, pathProblem("read", path, err)
 	}
@@ -45,7 +46,7 @@ func OpenBytes(path string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, &outcrop.Error{Op: "read", Path: path, Code: "FILE_KIND", Seq: -1, Offset: -1, Err: outcrop.ErrRefused,
 			Msg: "not a regular file but " + kindOf(fi.Mode()), Hint: "name a log file, " + logName(wire.Plain) + " or " + logName(wire.Zstd)}
 	}
-	f, err := os.Open(path)
+	f, err := faultfs.Open(disk, path)
 	if err != nil {
 		return nil, nil, pathProblem("read", path, err)
 	}
@@ -55,6 +56,16 @@ func OpenBytes(path string) (*os.File, fs.FileInfo, error) {
 	}
 	return f, fi, nil
 }
+
+// Bytes is a file that is open for reading.
+type Bytes interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// OpenBytes opens a file for who reads the bytes of a log without taking them
+// for one. What is not a regular file is refused (FILE_KIND).
+func OpenBytes(path string) (Bytes, fs.FileInfo, error) { return openBytes(faultfs.Real, path) }
 
 func kindOf(m fs.FileMode) string {
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/conformance"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/storetest"
@@ -198,22 +199,20 @@ func TestTheTornTailIsSyncedAsideBeforeTheCut(t *testing.T) {
 	torn := append(bytes.Clone(good), "torn"...)
 	must(t, os.WriteFile(path, torn, 0o600))
 	var steps []string
-	m := unsynced()
-	m.sync = func(f *os.File) error {
-		steps = append(steps, "sync "+filepath.Base(f.Name()))
-		return nil
-	}
-	m.syncDir = func(dir string) error {
-		steps = append(steps, "sync folder")
-		return nil
-	}
-	m.truncate = func(path string, f *os.File, size int64) error {
-		steps = append(steps, "cut "+filepath.Base(path))
-		return realMedium.truncate(path, f, size)
-	}
-	s.m = m
+	s.disk = faulty(func(op faultfs.Op) (f faultfs.Fault) {
+		switch name := filepath.Base(op.Path); {
+		case op.Kind == faultfs.OpSync:
+			steps = append(steps, "sync "+name)
+		case op.Kind == faultfs.OpSyncDir:
+			steps = append(steps, "sync folder")
+		case op.Kind == faultfs.OpTruncate && !strings.HasSuffix(name, ".lock"):
+			steps = append(steps, "cut "+name)
+		}
+		return f
+	})
 	l, err := store.Open(bg, s, "s1", store.Options{})
 	must(t, err)
+	steps = nil
 	must(t, l.Close(bg))
 	want := "sync session.torn-" + itoa(int64(len(good))) + ", sync folder, cut session.jsonl, sync session.jsonl, sync session.jsonl"
 	if got := strings.Join(steps, ", "); got != want {
@@ -224,7 +223,12 @@ func TestTheTornTailIsSyncedAsideBeforeTheCut(t *testing.T) {
 	must(t, os.WriteFile(path, torn, 0o600))
 	must(t, os.Remove(filepath.Join(filepath.Dir(path), "session.torn-"+itoa(int64(len(good))))))
 	full := errors.New("disk full")
-	s.m.write = func(f *os.File, b []byte) (int, error) { return 0, full }
+	s.disk = faulty(func(op faultfs.Op) (f faultfs.Fault) {
+		if toLog(op) {
+			f.Err = full
+		}
+		return f
+	})
 	l, err = store.Open(bg, s, "s1", store.Options{})
 	must(t, err)
 	if err := l.Flush(bg); !errors.Is(err, full) {

@@ -227,7 +227,7 @@ func loadVector(t *testing.T, root string, v *fileVector, want expectation) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.m = unsynced()
+	s.disk = unsynced()
 	l, err := store.Open(ctx, s, v.ID, store.Options{})
 	if err != nil {
 		if want.OK {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,9 +9,9 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
@@ -91,13 +92,13 @@ func (l *lease) raise(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return l.s.transact(ctx, db, "open", id, func(tx *sql.Tx) error {
-		row, err := l.s.find(ctx, tx, id)
+	return l.s.transact(ctx, db, "open", id, func(ctx context.Context, c *sql.Conn) error {
+		row, err := l.s.find(ctx, c, id)
 		if err != nil {
 			return err
 		}
 		l.header, l.key, l.epoch, l.next, l.head = row.header, row.key, row.epoch+1, row.next, row.head
-		_, err = tx.Exec("UPDATE sessions SET epoch = ? WHERE key = ?", l.epoch, l.key)
+		_, err = c.ExecContext(ctx, "UPDATE sessions SET epoch = ? WHERE key = ?", l.epoch, l.key)
 		return err
 	})
 }
@@ -117,7 +118,7 @@ func (s *Store) takeLock(id string) (*filelock.Lock, error) {
 	if s.opt.Now != nil {
 		since = s.opt.Now()
 	}
-	return filelock.Take(s.lockPath(id), s.opt.Program, since)
+	return filelock.Take(faultfs.Real, s.lockPath(id), s.opt.Program, since)
 }
 
 // Header is store.Lease's.
@@ -155,73 +156,93 @@ func (l *lease) Append(ctx context.Context, recs iter.Seq[outcrop.Record]) error
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if l.s.opt.fail != nil {
-		if err := l.s.opt.fail("append"); err != nil {
-			return err
-		}
-	}
 	if l.enc == nil {
 		l.enc = wire.NewEncoder(wire.Plain)
 	}
-	next, head, err := l.next, l.head, error(nil)
-	text, encErr := l.enc.Batch(l.buf[:0], func(yield func(outcrop.Record) bool) {
-		sum := store.Summary{Title: head.title, Turns: head.turns, OpenTurn: head.openTurn, Updated: head.updated}
-		sum.SetTitled(head.titled)
-		for r := range recs {
-			if r.Seq != next {
-				err = l.s.sessionProblem("append", l.header.ID, "SEQ_GAP", outcrop.ErrRefused, fmt.Sprintf("event %d follows event %d", r.Seq, next-1), "")
-				return
-			}
-			next = r.Last() + 1
-			sum.Add(r)
-			if !yield(r) {
-				return
-			}
-		}
-		head.title, head.titled, head.turns, head.openTurn, head.updated = sum.Title, sum.Titled(), sum.Turns, sum.OpenTurn, sum.Updated
-	})
-	if err == nil {
-		err = encErr
-	}
-	if err != nil {
+	b := batch{s: l.s, next: l.next, head: l.head}
+	text, err := l.enc.Batch(l.buf[:0], b.through(recs))
+	if err = cmp.Or(b.err, err); err != nil {
 		return err
 	}
 	if l.buf = nil; cap(text) <= 1<<20 {
 		l.buf = text
 	}
-	head.bytes += int64(len(text))
+	b.head.bytes += int64(len(text))
+	return l.store(ctx, &b, lines(text), nil)
+}
+
+// batch is what becomes of a log when some records follow it.
+type batch struct {
+	s    *Store
+	next outcrop.Seq
+	head head
+	err  error
+}
+
+// through passes records on that follow the log, and keeps count.
+func (b *batch) through(recs iter.Seq[outcrop.Record]) iter.Seq[outcrop.Record] {
+	return func(yield func(outcrop.Record) bool) {
+		sum := store.Summary{Title: b.head.title, Turns: b.head.turns, OpenTurn: b.head.openTurn, Updated: b.head.updated}
+		sum.SetTitled(b.head.titled)
+		for r := range recs {
+			if r.Seq != b.next {
+				b.err = b.s.sessionProblem("append", "", "SEQ_GAP", outcrop.ErrRefused, fmt.Sprintf("event %d follows event %d", r.Seq, b.next-1), "")
+				return
+			}
+			b.next = r.Last() + 1
+			sum.Add(r)
+			if !yield(r) {
+				break
+			}
+		}
+		b.head.title, b.head.titled, b.head.turns, b.head.openTurn, b.head.updated = sum.Title, sum.Titled(), sum.Turns, sum.OpenTurn, sum.Updated
+	}
+}
+
+// store writes a batch, and publishes a new session with it. same is asked
+// before it is committed.
+func (l *lease) store(ctx context.Context, b *batch, text iter.Seq2[[]byte, error], same func(ctx context.Context, c *sql.Conn) error) (err error) {
+	if l.s.opt.fail != nil {
+		if err := l.s.opt.fail("append"); err != nil {
+			return err
+		}
+	}
 	publish := l.lock == nil
 	if publish {
 		if l.lock, err = l.s.takeLock(l.header.ID); err != nil {
 			return store.Problem("create", l.header.ID, err, "", "")
 		}
 	}
-	if err := l.commit(ctx, text, next, head, publish); err != nil {
+	if err := l.commit(ctx, b, text, publish, same); err != nil {
 		if publish {
 			l.lock.Release()
 			l.lock = nil
 		}
+		if errors.Is(err, store.ErrSync) {
+			l.dead = err
+		}
 		return err
 	}
-	l.next, l.head = next, head
+	l.next, l.head = b.next, b.head
 	return nil
 }
 
 // commit writes a batch in one transaction.
-func (l *lease) commit(ctx context.Context, text []byte, next outcrop.Seq, h head, publish bool) error {
+func (l *lease) commit(ctx context.Context, b *batch, text iter.Seq2[[]byte, error], publish bool, same func(ctx context.Context, c *sql.Conn) error) error {
 	db, err := l.s.writer(ctx)
 	if err != nil {
 		return err
 	}
-	return l.s.transact(ctx, db, "append", l.header.ID, func(tx *sql.Tx) error {
+	return l.s.transact(ctx, db, "append", l.header.ID, func(ctx context.Context, c *sql.Conn) error {
 		if publish {
-			if err := l.publish(ctx, tx); err != nil {
+			if err := l.publish(ctx, c); err != nil {
 				return err
 			}
 		}
-		res, err := tx.Exec(`UPDATE sessions SET next_seq = ?, updated = ?, turns = ?, open_turn = ?, title = ?, titled = ?, bytes = ?
+		h := &b.head
+		res, err := c.ExecContext(ctx, `UPDATE sessions SET next_seq = ?, updated = ?, turns = ?, open_turn = ?, title = ?, titled = ?, bytes = ?
 			WHERE key = ? AND epoch = ? AND next_seq = ?`,
-			int64(next), h.updated, h.turns, h.openTurn, h.title, h.titled, h.bytes, l.key, l.epoch, int64(l.next))
+			int64(b.next), h.updated, h.turns, h.openTurn, h.title, h.titled, h.bytes, l.key, l.epoch, int64(l.next))
 		if err != nil {
 			return err
 		}
@@ -230,33 +251,48 @@ func (l *lease) commit(ctx context.Context, text []byte, next outcrop.Seq, h hea
 				"nothing was written over it; open the session again to go on from what is there")
 			return l.dead
 		}
-		stmt, err := tx.Prepare(insertEvent)
-		if err != nil {
+		if err := l.insert(ctx, c, text); err != nil {
 			return err
 		}
-		defer stmt.Close()
-		for line := range lines(text) {
-			r, err := rowOf(line)
-			if err != nil {
-				return err
-			}
-			if err := r.insert(stmt, l.key); err != nil {
-				return err
-			}
+		if same != nil {
+			return same(ctx, c)
 		}
 		return nil
 	})
 }
 
+// insert adds lines as rows.
+func (l *lease) insert(ctx context.Context, c *sql.Conn, text iter.Seq2[[]byte, error]) error {
+	stmt, err := c.PrepareContext(ctx, insertEvent)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	var room []byte
+	for line, err := range text {
+		var r row
+		if err == nil {
+			r, room, err = rowOf(line, room)
+		}
+		if err == nil {
+			err = r.insert(ctx, stmt, l.key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // publish makes the row of a new session.
-func (l *lease) publish(ctx context.Context, tx *sql.Tx) error {
-	switch _, err := l.s.find(ctx, tx, l.header.ID); {
+func (l *lease) publish(ctx context.Context, c *sql.Conn) error {
+	switch _, err := l.s.find(ctx, c, l.header.ID); {
 	case err == nil:
 		return l.s.exists(l.header.ID)
 	case !errors.Is(err, outcrop.ErrNotFound):
 		return err
 	}
-	res, err := tx.Exec(`INSERT INTO sessions (id, header, epoch, next_seq, updated, turns, open_turn, title, titled, bytes)
+	res, err := c.ExecContext(ctx, `INSERT INTO sessions (id, header, epoch, next_seq, updated, turns, open_turn, title, titled, bytes)
 		VALUES (?, ?, 1, 0, 0, 0, 0, '', 0, 0)`, l.header.ID, []byte(l.header.Line()))
 	if err != nil {
 		return err
@@ -270,12 +306,6 @@ func (l *lease) publish(ctx context.Context, tx *sql.Tx) error {
 func (l *lease) Sync(context.Context) error {
 	if l.dead != nil {
 		return l.dead
-	}
-	if l.s.opt.fail != nil {
-		if err := l.s.opt.fail("sync"); err != nil {
-			l.dead = l.s.sessionProblem("sync", l.header.ID, "", errors.Join(store.ErrSync, err), err.Error(), "")
-			return l.dead
-		}
 	}
 	return nil
 }
@@ -291,22 +321,4 @@ func (l *lease) Close() error {
 		l.dead = l.s.sessionProblem("append", l.header.ID, "", store.ErrClosed, "", "")
 	}
 	return err
-}
-
-// Put is store.Store's. The records are read before the transaction begins, so
-// that a slow source keeps nobody waiting.
-func (s *Store) Put(ctx context.Context, h outcrop.Header, recs iter.Seq2[outcrop.Record, error]) error {
-	lse, err := s.Create(ctx, h)
-	if err != nil {
-		return err
-	}
-	defer lse.Close()
-	var all []outcrop.Record
-	for r, err := range recs {
-		if err != nil {
-			return err
-		}
-		all = append(all, r)
-	}
-	return lse.Append(ctx, slices.Values(all))
 }

@@ -55,9 +55,9 @@ func (o objects) Put(ctx context.Context, b []byte) (string, error) {
 	if b == nil {
 		b = []byte{}
 	}
-	err = o.s.transact(ctx, db, "store attachment", "", func(tx *sql.Tx) error {
+	err = o.s.transact(ctx, db, "store attachment", "", func(ctx context.Context, c *sql.Conn) error {
 		// Bytes that are not those of their id are put right.
-		_, err := tx.Exec("INSERT INTO objects (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data", id, b)
+		_, err := c.ExecContext(ctx, "INSERT INTO objects (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data", id, b)
 		return err
 	})
 	if err != nil {

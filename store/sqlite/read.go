@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -101,37 +102,40 @@ func (r *reading) Records() iter.Seq2[outcrop.Record, error] {
 func (s *Store) records(db *sql.DB, of session, from outcrop.Seq, decode *wire.Lines) iter.Seq2[outcrop.Record, error] {
 	id, end := of.header.ID, of.next
 	return func(yield func(outcrop.Record, error) bool) {
-		rows, err := db.Query(selectEvents, of.key, int64(from), int64(end))
+		conn, err := db.Conn(context.Background())
 		if err != nil {
 			yield(outcrop.Record{}, s.failed("read", id, err))
 			return
 		}
-		defer rows.Close()
-		in := scanner{rows: rows}
+		defer conn.Close()
+		ahead, stop := make(chan portion, 4), make(chan struct{})
+		go scan(conn, of.key, int64(from), int64(end), ahead, stop)
+		defer func() {
+			close(stop)
+			for range ahead {
+			}
+		}()
 		next := from
-		for rows.Next() {
-			r, line, err := in.line()
-			if err != nil {
-				yield(outcrop.Record{}, s.failed("read", id, err))
+		for p := range ahead {
+			for _, r := range p.rows {
+				rec, err := decode.Record(r.line)
+				if err == nil && (rec.Seq != outcrop.Seq(r.seq) || rec.Seq != next || int64(rec.Count()) != r.count) {
+					err = s.sessionProblem("read", id, "SEQ_GAP", outcrop.ErrDamaged, fmt.Sprintf("seq gap: event %d expected, the row has %d", next, r.seq), "")
+				}
+				if err != nil {
+					// The record that was refused goes along, as readers of files give it.
+					yield(rec, store.Problem("read", id, err, "", "the events before it can be read"))
+					return
+				}
+				next = rec.Last() + 1
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if p.err != nil {
+				yield(outcrop.Record{}, s.failed("read", id, p.err))
 				return
 			}
-			rec, err := decode.Record(line)
-			if err == nil && (rec.Seq != outcrop.Seq(r.seq) || rec.Seq != next || int64(rec.Count()) != r.count) {
-				err = s.sessionProblem("read", id, "SEQ_GAP", outcrop.ErrDamaged, fmt.Sprintf("seq gap: event %d expected, the row has %d", next, r.seq), "")
-			}
-			if err != nil {
-				// The record that was refused goes along, as readers of files give it.
-				yield(rec, store.Problem("read", id, err, "", "the events before it can be read"))
-				return
-			}
-			next = rec.Last() + 1
-			if !yield(rec, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(outcrop.Record{}, s.failed("read", id, err))
-			return
 		}
 		if next != end {
 			yield(outcrop.Record{}, s.sessionProblem("read", id, "SEQ_GAP", outcrop.ErrDamaged,
@@ -214,7 +218,7 @@ func (s *Store) info(in stored) store.Info {
 	if in.head.openTurn {
 		i.State, i.Reason = store.StateOpenTurn, "the last turn was not closed"
 	}
-	if h, held := filelock.HolderOf(s.lockPath(in.id)); held {
+	if h, held := filelock.HolderOf(faultfs.Real, s.lockPath(in.id)); held {
 		i.State, i.Reason = store.StateLocked, (&store.LockedError{Holder: h}).Error()
 	}
 	return i

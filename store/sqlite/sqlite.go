@@ -24,12 +24,21 @@
 // # Durability
 //
 // The journal is a write-ahead log and synchronous is FULL, so a batch is one
-// transaction and durable when Append returns. Where the medium has no shared
-// memory for a write-ahead log, a rollback journal is used, with the same
-// promise. A batch is all there or not at all: there are no torn tails. Writes
-// begin as writes (BEGIN IMMEDIATE) and wait for other writers for
-// Options.Busy; after that the error says so and the batch stays with the
-// caller. A cancelled context is looked at before a transaction and not inside.
+// transaction and durable when Append returns. A batch is all there or not at
+// all: there are no torn tails. Writes begin as writes (BEGIN IMMEDIATE) and wait
+// for other writers for Options.Busy; after that the error says so and the batch
+// stays with the caller. A cancelled context is looked at before a transaction
+// and not inside. After a failed sync (store.ErrSync) this process does not write
+// the file any more.
+//
+// A new file on a file system of several machines, or in a folder that cannot
+// hold the log's files (-wal, -shm), gets a rollback journal, with the same
+// promise, and Options.Logger hears of it. A file with a write-ahead log that
+// lies in such a folder is read as one that nobody changes, unless a log with
+// events is beside it, and is not written.
+//
+// A copy of the file alone is what the database was at its last checkpoint; the
+// -wal file belongs to it.
 //
 // # One writer
 //
@@ -51,11 +60,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver called sqlite
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
@@ -72,6 +83,9 @@ type Options struct {
 
 	// fail makes writes and syncs fail in tests.
 	fail func(op string) error
+	// remote names the file system of a folder when several machines may have
+	// it at once, else "".
+	remote func(dir string) string
 }
 
 // Store is one file. It is made by the first session that is stored in it.
@@ -83,6 +97,7 @@ type Store struct {
 	write  *sql.DB // one connection
 	read   *sql.DB
 	closed bool
+	sick   atomic.Pointer[outcrop.Error] // a sync failed: nothing is written any more
 }
 
 var _ store.Store = (*Store)(nil)
@@ -98,6 +113,9 @@ func New(path string, o Options) (*Store, error) {
 	}
 	if o.Busy <= 0 {
 		o.Busy = 5 * time.Second
+	}
+	if o.remote == nil {
+		o.remote = remote
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -149,9 +167,17 @@ func (s *Store) reader(ctx context.Context) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.check(ctx, db); err != nil {
+	st, err := s.check(ctx, db)
+	if err != nil && s.still(err) {
 		db.Close()
-		return nil, err
+		if db, err = s.open("ro&immutable=1", 0); err != nil {
+			return nil, err
+		}
+		st, err = s.check(ctx, db)
+	}
+	if err != nil || st == empty {
+		// An empty one is perhaps being made.
+		return nil, errors.Join(err, db.Close())
 	}
 	s.read = db
 	return db, nil
@@ -164,47 +190,102 @@ func (s *Store) writer(ctx context.Context) (*sql.DB, error) {
 	if s.closed {
 		return nil, s.problem("open", store.ErrClosed, "the store is closed", "")
 	}
+	if e := s.sick.Load(); e != nil {
+		return nil, e
+	}
 	if s.write != nil {
 		return s.write, nil
 	}
 	if err := s.make(); err != nil {
 		return nil, err
 	}
-	db, err := s.open("rw", 1)
-	if err != nil {
-		return nil, err
+	wal, where := true, ""
+	if where = s.opt.remote(filepath.Dir(s.path)); where != "" {
+		wal = false
 	}
-	if err := s.ready(ctx, db); err != nil {
+	db, err := s.open("rw", 1)
+	if err == nil {
+		err = s.ready(ctx, db, wal)
+	}
+	if errors.Is(err, errNoLog) {
 		db.Close()
-		return nil, err
+		wal = false
+		if err = s.withoutLog(ctx); err == nil {
+			db, err = s.open("rw", 1)
+		}
+		if err == nil {
+			err = s.ready(ctx, db, wal)
+		}
+	}
+	var mode string
+	if err == nil {
+		err = db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	}
+	if err != nil {
+		if db != nil {
+			db.Close()
+		}
+		return nil, s.failed("open", "", err)
+	}
+	switch {
+	case mode != "wal":
+		s.opt.Logger.Warn("no write-ahead log here: the database uses a rollback journal, readers and writers wait for each other", "path", s.path, "mode", mode)
+	case where != "":
+		s.opt.Logger.Warn("a database with a write-ahead log is damaged when two machines use it at once", "path", s.path, "file system", where)
 	}
 	s.write = db
 	return db, nil
 }
 
-// make makes an empty file for nobody else to read, and its folder; both stay
-// as they are when they are there.
+// still reports whether a file that cannot be opened as it is can be read as one
+// that nobody writes: its folder cannot hold the files of a write-ahead log, and
+// there is none that would have to be read.
+func (s *Store) still(err error) bool {
+	if !cannotOpen(err) {
+		return false
+	}
+	if fi, err := os.Stat(s.path + "-wal"); err == nil && fi.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	s.opt.Logger.Warn("the folder of the database cannot hold a write-ahead log: it is read as a file that nobody changes", "path", s.path)
+	return true
+}
+
+// make makes an empty file for nobody else to read, and its folder, durably;
+// both stay as they are when they are there. A file that is there is not opened:
+// closing it again would free the locks that this process has on it.
 func (s *Store) make() error {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+	if _, err := os.Stat(s.path); err == nil {
+		return nil
+	}
+	if _, err := faultfs.MakeFolders(faultfs.Real, filepath.Dir(s.path)); err != nil {
 		return s.problem("make", err, "", "")
 	}
-	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return s.problem("open", err, "", "a session is continued only where the file can be written; it can be read")
+	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return s.problem("make", err, "", "a session is continued only where the file can be written; it can be read")
 	}
-	return f.Close()
+	if err := errors.Join(f.Close(), faultfs.SyncAbove(faultfs.Real, s.path)); err != nil {
+		return s.problem("make", err, "", "")
+	}
+	return nil
 }
 
 // open makes the connections. Every one of them gets all settings from the
 // name of the source: what is set by a statement reaches one connection only.
-func (s *Store) open(mode string, conns int) (*sql.DB, error) {
-	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}}
-	for _, p := range []string{
+func (s *Store) open(mode string, conns int, more ...string) (*sql.DB, error) {
+	q := url.Values{}
+	for _, p := range append(more,
 		fmt.Sprintf("busy_timeout(%d)", s.opt.Busy.Milliseconds()), "foreign_keys(1)", "synchronous(FULL)", "trusted_schema(0)", "mmap_size(0)",
-	} {
+		// On macOS a sync reaches the disk only so.
+		"fullfsync(1)", "checkpoint_fullfsync(1)",
+	) {
 		q.Add("_pragma", p)
 	}
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: q.Encode()}
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "mode=" + mode + "&" + q.Encode()}
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return nil, s.problem("open", err, "", "")

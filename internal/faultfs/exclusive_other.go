@@ -1,6 +1,6 @@
 //go:build !linux
 
-package jsonl
+package faultfs
 
 // renameNew renames a file to a name that must be free, for file systems
 // without hard links.
