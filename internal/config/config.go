@@ -31,6 +31,10 @@
 //	[limits]
 //	steps = 200                               # 0: no limit
 //	cost_usd = 0                              # 0: no limit
+//	[retention]                               # days without a new event; 0: never
+//	archive_after = 0
+//	trash_after = 0
+//	purge_after = 0                           # days in the trash
 //	[context]
 //	[mcp.NAME]
 //	command = ["…"]                           # or url = "https://…"
@@ -83,6 +87,7 @@ type Config struct {
 	Approve    string
 	Compaction Compaction
 	Limits     Limits
+	Retention  Retention
 	Providers  map[string]*Provider
 	MCP        map[string]*MCP
 
@@ -99,6 +104,7 @@ type Config struct {
 type Value struct {
 	Name   string // "limits.steps"
 	Text   string // as it would stand in a file
+	Plain  string // the same without the quotes of a text
 	Origin Origin
 }
 
@@ -115,6 +121,14 @@ type Compaction struct {
 type Limits struct {
 	Steps   int
 	CostUSD float64
+}
+
+// Retention is [retention], in days; 0 stands for never. Nothing happens by
+// itself: outcrop retain does what it asks for.
+type Retention struct {
+	ArchiveAfter int
+	TrashAfter   int
+	PurgeAfter   int
 }
 
 // Error is a fault of a configuration file or a variable.
@@ -152,8 +166,30 @@ func Load(env Env) (*Config, error) {
 	if err := c.environment(o); err != nil {
 		return nil, err
 	}
+	if err := c.together(o); err != nil {
+		return nil, err
+	}
 	c.values = c.list(o)
 	return c, nil
+}
+
+// together checks what one file alone cannot tell: members that two files may
+// have set, and names that another file may give a meaning to.
+func (c *Config) together(o origins) error {
+	d := c.Compaction
+	if from, ok := o["compaction.ratio"]; d.Ratio <= d.Keep && ok {
+		return &Error{Path: string(from), Msg: fmt.Sprintf("compaction.ratio: %v must be more than compaction.keep, which is %v", d.Ratio, d.Keep)}
+	}
+	if from, ok := o["compaction.keep"]; d.Ratio <= d.Keep && ok {
+		return &Error{Path: string(from), Msg: fmt.Sprintf("compaction.keep: %v must be less than compaction.ratio, which is %v", d.Keep, d.Ratio)}
+	}
+	if d.Model == "" {
+		return nil
+	}
+	if _, err := c.find(d.Model, o["compaction.model"]+": compaction.model"); err != nil {
+		return err
+	}
+	return nil
 }
 
 // userFile takes the user's file. One that was named must be there.

@@ -180,7 +180,24 @@ func TestFaultsOfAFileSayLineAndWhatWasMeant(t *testing.T) {
 		{"a section without members", "[context]\nx = 1\n", `:2: unknown member "context.x": context has no members`},
 		{"a key in the file", "[providers.openai]\nkey = \"sk-1\"\n", `:2: "providers.openai.key": keys are never kept in files`},
 		{"a key under another name", "[providers.openai]\napi_key = \"sk-1\"\n", `:2: "providers.openai.api_key": keys are never kept in files`},
-		{"wrong type", "[limits]\nsteps = \"many\"\n", `config.toml:2: limits.steps: `},
+		{"wrong type", "[limits]\nsteps = \"many\"\n", `config.toml:2: limits.steps must be a whole number`},
+		{"a number for a text", "model = 3\n", `config.toml:1: model must be a text`},
+		{"a text for yes or no", "[compaction]\nauto = \"yes\"\n", `:2: compaction.auto must be true or false`},
+		{"a text for a number", "[compaction]\nratio = \"0.8\"\n", `:2: compaction.ratio must be a number`},
+		{"a part for a whole number", "[limits]\nsteps = 1.5\n", `:2: limits.steps must be a whole number`},
+		{"a text for a list", "[mcp.x]\ncommand = \"a b\"\n", `:2: mcp.x.command must be a list of texts`},
+		{"a list of something else", "[mcp.x]\ncommand = [\"a\", 1]\n", `:2: mcp.x.command must be a list of texts`},
+		{"a value for a table", "limits = 3\n", `:1: limits must be a table`},
+		{"a value for a named table", "[mcp]\nx = 1\n", `:2: mcp.x must be a table`},
+		{"a table for a value", "[model]\n", `:1: model must be a text`},
+		{"a list of tables for a table", "[[limits]]\nsteps = 1\n", `:1: limits must be a table`},
+		{"a date for a text", "approve = 2027-01-01\n", `:1: approve must be a text`},
+		{"a wrong type in an inline table", "[providers.openai]\nquirks = { stream_usage = 1 }\n", `:2: providers.openai.quirks.stream_usage must be true or false`},
+		{"a number that is too large", "[limits]\ncost_usd = 1e999\n", `:2: limits.cost_usd: this number is too large`},
+		{"a ratio below what is kept by itself", "[compaction]\nratio = 0.1\n", `config.toml:2: compaction.ratio: 0.1 must be more than compaction.keep, which is 0.16`},
+		{"more kept than the ratio", "[compaction]\nkeep = 0.9\n", `config.toml:2: compaction.keep: 0.9 must be less than compaction.ratio, which is 0.8`},
+		{"a summariser of no provider", "[compaction]\nmodel = \"opnai:x\"\n", `config.toml:2: compaction.model: there is no provider "opnai": did you mean openai?`},
+		{"a summariser that is a script", "[compaction]\nmodel = \"script:x\"\n", `config.toml:2: compaction.model: the scripted model is chosen with --script FILE`},
 		{"no TOML", "model = = 1\n", `config.toml:1: `},
 		{"twice", "model = \"a:b\"\nmodel = \"a:c\"\n", `config.toml:2: `},
 		{"model without provider", "model = \"gpt\"\n", `:1: model: "gpt" names no model: write PROVIDER:MODEL`},
@@ -239,6 +256,29 @@ func TestAWorkspaceMaySetOnlyThreeSections(t *testing.T) {
 	}
 	if c := newPlace(t, "", "[compaction]\nauto = false\n[limits]\nsteps = 9\n[context]\n").mustLoad(t); c.Limits.Steps != 9 || c.Compaction.Auto {
 		t.Errorf("%+v %+v", c.Limits, c.Compaction)
+	}
+}
+
+func TestWhatTwoFilesSetMustFitTogether(t *testing.T) {
+	p := newPlace(t, "[compaction]\nkeep = 0.5\n", "[compaction]\nratio = 0.4\n")
+	want := filepath.Join(p.workspace, ".outcrop", "config.toml") + ":2: compaction.ratio: 0.4 must be more than compaction.keep, which is 0.5"
+	if _, err := p.load(); err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	newPlace(t, "[compaction]\nratio = 0.1\n", "[compaction]\nkeep = 0.05\n").mustLoad(t)
+	// A provider of the user's file may summarise for a workspace.
+	newPlace(t, "[providers.mine]\nbase_url = \"http://127.0.0.1:1/v1\"\n", "[compaction]\nmodel = \"mine:x\"\n").mustLoad(t)
+}
+
+func TestAValueIsGivenWithoutTheQuotesOfAFileToo(t *testing.T) {
+	plain := map[string]string{}
+	for _, v := range newPlace(t, "model = \"ollama:a\\\"b\"\n", "").mustLoad(t).Values() {
+		plain[v.Name] = v.Plain
+	}
+	for name, want := range map[string]string{"model": `ollama:a"b`, "limits.steps": "200", "compaction.model": "", "compaction.auto": "true"} {
+		if plain[name] != want {
+			t.Errorf("%s is %q, want %q", name, plain[name], want)
+		}
 	}
 }
 

@@ -28,6 +28,11 @@ type document struct {
 		Steps   *int     `toml:"steps"`
 		CostUSD *float64 `toml:"cost_usd"`
 	} `toml:"limits"`
+	Retention struct {
+		ArchiveAfter *int `toml:"archive_after"`
+		TrashAfter   *int `toml:"trash_after"`
+		PurgeAfter   *int `toml:"purge_after"`
+	} `toml:"retention"`
 	Context struct{}               `toml:"context"`
 	MCP     map[string]documentMCP `toml:"mcp"`
 }
@@ -96,6 +101,9 @@ func (c *Config) file(path string, text []byte, workspace bool, o origins) error
 			e.Line, _ = de.Position()
 			if k := strings.Join(de.Key(), "."); k != "" {
 				e.Msg = k + ": " + e.Msg
+				if strings.Contains(e.Msg, "strconv.") {
+					e.Msg = k + ": this number is too large" // the decoder's words are those of its library
+				}
 			}
 		}
 		return e
@@ -149,7 +157,7 @@ func (f *filed) notNegative(name string, v *int64) error {
 
 func (f *filed) take(doc *document) error {
 	c := f.c
-	if doc.Model != nil {
+	if doc.Model != nil && *doc.Model != "" {
 		if _, _, err := SplitModel(*doc.Model); err != nil {
 			return f.bad("model", "%v", err)
 		}
@@ -207,6 +215,28 @@ func (f *filed) limits(doc *document) error {
 	}
 	put(f, "limits.steps", &c.Limits.Steps, doc.Limits.Steps)
 	put(f, "limits.cost_usd", &c.Limits.CostUSD, doc.Limits.CostUSD)
+	return f.retention(doc)
+}
+
+// mostDays is a century: a larger number is another unit.
+const mostDays = 36_500
+
+func (f *filed) retention(doc *document) error {
+	r, d := &f.c.Retention, &doc.Retention
+	for _, rule := range []struct {
+		name string
+		to   *int
+		v    *int
+	}{
+		{"retention.archive_after", &r.ArchiveAfter, d.ArchiveAfter},
+		{"retention.trash_after", &r.TrashAfter, d.TrashAfter},
+		{"retention.purge_after", &r.PurgeAfter, d.PurgeAfter},
+	} {
+		if rule.v != nil && (*rule.v < 0 || *rule.v > mostDays) {
+			return f.bad(rule.name, "%d is no number of days: give one from 0 (never) to %d", *rule.v, mostDays)
+		}
+		put(f, rule.name, rule.to, rule.v)
+	}
 	return nil
 }
 

@@ -8,20 +8,36 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
+// kind is what a member may be.
+type kind string
+
+const (
+	text   kind = "a text"
+	yesNo  kind = "true or false"
+	whole  kind = "a whole number"
+	number kind = "a number"
+	texts  kind = "a list of texts"
+	table  kind = "a table"
+)
+
 // known are all members that a file may have. A star stands for a name that the
 // person chooses.
-var known = []string{
-	"model", "approve",
-	"providers.*.kind", "providers.*.base_url", "providers.*.key_env", "providers.*.key_command",
-	"providers.*.quirks.reasoning", "providers.*.quirks.max_tokens", "providers.*.quirks.alternate_roles",
-	"providers.*.quirks.system_role", "providers.*.quirks.stream_usage",
-	"providers.*.models.*.window", "providers.*.models.*.max_output", "providers.*.models.*.images",
-	"providers.*.models.*.price.input", "providers.*.models.*.price.cache_read",
-	"providers.*.models.*.price.cache_write", "providers.*.models.*.price.output",
-	"compaction.auto", "compaction.ratio", "compaction.keep", "compaction.policy", "compaction.model",
-	"limits.steps", "limits.cost_usd",
-	"context",
-	"mcp.*.command", "mcp.*.url", "mcp.*.key_env", "mcp.*.key_command", "mcp.*.key_header", "mcp.*.trust",
+var known = []struct {
+	path string
+	kind kind
+}{
+	{"model", text}, {"approve", text},
+	{"providers.*.kind", text}, {"providers.*.base_url", text}, {"providers.*.key_env", text}, {"providers.*.key_command", texts},
+	{"providers.*.quirks.reasoning", text}, {"providers.*.quirks.max_tokens", text}, {"providers.*.quirks.alternate_roles", yesNo},
+	{"providers.*.quirks.system_role", text}, {"providers.*.quirks.stream_usage", yesNo},
+	{"providers.*.models.*.window", whole}, {"providers.*.models.*.max_output", whole}, {"providers.*.models.*.images", yesNo},
+	{"providers.*.models.*.price.input", whole}, {"providers.*.models.*.price.cache_read", whole},
+	{"providers.*.models.*.price.cache_write", whole}, {"providers.*.models.*.price.output", whole},
+	{"compaction.auto", yesNo}, {"compaction.ratio", number}, {"compaction.keep", number}, {"compaction.policy", text}, {"compaction.model", text},
+	{"limits.steps", whole}, {"limits.cost_usd", number},
+	{"retention.archive_after", whole}, {"retention.trash_after", whole}, {"retention.purge_after", whole},
+	{"context", table},
+	{"mcp.*.command", texts}, {"mcp.*.url", text}, {"mcp.*.key_env", text}, {"mcp.*.key_command", texts}, {"mcp.*.key_header", text}, {"mcp.*.trust", yesNo},
 }
 
 // workspaceSections are what the file of a workspace may set.
@@ -34,6 +50,7 @@ var keyNames = []string{"key", "api_key", "apikey", "api-key", "token", "secret"
 type member struct {
 	path []string
 	line int
+	is   func(kind) bool
 }
 
 func (m member) name() string { return strings.Join(m.path, ".") }
@@ -42,16 +59,17 @@ func (m member) name() string { return strings.Join(m.path, ".") }
 func members(text []byte) (out []member, err error) {
 	p := &unstable.Parser{}
 	p.Reset(text)
-	var table []string
+	var section []string
 	for p.NextExpression() {
 		e := p.Expression()
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
 			path, line := keyOf(p, e)
-			table = path
-			out = append(out, member{path, line})
+			section = path
+			list := e.Kind == unstable.ArrayTable
+			out = append(out, member{path, line, func(k kind) bool { return k == table && !list }})
 		case unstable.KeyValue:
-			out = keyValue(p, e, table, out)
+			out = keyValue(p, e, section, out)
 		}
 	}
 	return out, p.Error()
@@ -71,11 +89,12 @@ func keyOf(p *unstable.Parser, n *unstable.Node) (path []string, line int) {
 }
 
 // keyValue adds a member and, when its value is an inline table, those in it.
-func keyValue(p *unstable.Parser, n *unstable.Node, table []string, out []member) []member {
+func keyValue(p *unstable.Parser, n *unstable.Node, section []string, out []member) []member {
 	path, line := keyOf(p, n)
-	path = append(slices.Clone(table), path...)
-	out = append(out, member{path, line})
-	if v := n.Value(); v.Kind == unstable.InlineTable {
+	path = append(slices.Clone(section), path...)
+	v := n.Value()
+	out = append(out, member{path, line, kindsOf(v)})
+	if v.Kind == unstable.InlineTable {
 		it := v.Children()
 		for it.Next() {
 			out = keyValue(p, it.Node(), path, out)
@@ -84,11 +103,38 @@ func keyValue(p *unstable.Parser, n *unstable.Node, table []string, out []member
 	return out
 }
 
-// fits reports how a path stands to the known members: as one of them or the
-// beginning of one.
-func fits(path []string) bool {
+// kindsOf tells what a value may be taken for. The node is looked at now: the
+// parser uses it again.
+func kindsOf(v *unstable.Node) func(kind) bool {
+	is := v.Kind
+	only := true // a list of nothing but texts
+	if is == unstable.Array {
+		for it := v.Children(); it.Next(); {
+			only = only && it.Node().Kind == unstable.String
+		}
+	}
+	return func(k kind) bool {
+		switch k {
+		case text:
+			return is == unstable.String
+		case yesNo:
+			return is == unstable.Bool
+		case whole:
+			return is == unstable.Integer
+		case number:
+			return is == unstable.Integer || is == unstable.Float
+		case texts:
+			return is == unstable.Array && only
+		}
+		return is == unstable.InlineTable
+	}
+}
+
+// fits reports how a path stands to the known members: as one of them, with its
+// kind, or the beginning of one, which is a table.
+func fits(path []string) (want kind, ok bool) {
 	for _, k := range known {
-		parts := strings.Split(k, ".")
+		parts := strings.Split(k.path, ".")
 		if len(path) > len(parts) {
 			continue
 		}
@@ -96,18 +142,21 @@ func fits(path []string) bool {
 		for i, name := range path {
 			ok = ok && (parts[i] == "*" || parts[i] == name)
 		}
-		if ok {
-			return true
+		switch {
+		case ok && len(path) == len(parts):
+			return k.kind, true
+		case ok:
+			return table, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // siblings are the names that may stand where the last name of a path stands.
 func siblings(path []string) (names []string) {
 	n := len(path) - 1
 	for _, k := range known {
-		parts := strings.Split(k, ".")
+		parts := strings.Split(k.path, ".")
 		if len(parts) <= n || parts[n] == "*" {
 			continue
 		}
@@ -125,13 +174,14 @@ func siblings(path []string) (names []string) {
 // judge says what is wrong with a member, "" when nothing is.
 func judge(m member, workspace bool) string {
 	last := m.path[len(m.path)-1]
-	if slices.Contains(keyNames, strings.ToLower(last)) && !fits(m.path) {
+	want, ok := fits(m.path)
+	if slices.Contains(keyNames, strings.ToLower(last)) && !ok {
 		return fmt.Sprintf("%q: keys are never kept in files: name a variable with key_env, or a program with key_command", m.name())
 	}
 	// The shortest part that does not fit is what the person got wrong.
 	for n := 1; n <= len(m.path); n++ {
 		part := m.path[:n]
-		if fits(part) {
+		if _, ok := fits(part); ok {
 			continue
 		}
 		names := siblings(part)
@@ -147,7 +197,12 @@ func judge(m member, workspace bool) string {
 		return fmt.Sprintf("%q cannot be set by the file of a workspace, only [compaction], [limits] and [context] can: put it into your own file", m.name())
 	}
 	if len(m.path) >= 2 && m.path[0] == "providers" {
-		return badProviderName(m.path[1])
+		if msg := badProviderName(m.path[1]); msg != "" {
+			return msg
+		}
+	}
+	if !m.is(want) {
+		return m.name() + " must be " + string(want)
 	}
 	return ""
 }

@@ -18,9 +18,9 @@ func (c *Config) list(o origins) []Value {
 		if !ok {
 			from = BuiltIn
 		}
-		out = append(out, Value{name, text, from})
+		out = append(out, Value{name, text, plain(text), from})
 	}
-	str := func(name, v string) { add(name, quoted(v)) }
+	str := func(name, v string) { add(name, Quoted(v)) }
 	boolean := func(name string, v bool) { add(name, strconv.FormatBool(v)) }
 	number := func(name string, v int64) { add(name, strconv.FormatInt(v, 10)) }
 	str("model", c.Model)
@@ -49,7 +49,7 @@ func (c *Config) list(o origins) []Value {
 				if !ok {
 					from = BuiltIn
 				}
-				out = append(out, Value{shown + member, text, from})
+				out = append(out, Value{shown + member, text, plain(text), from})
 			}
 			put(".window", strconv.FormatInt(m.Window, 10))
 			put(".max_output", strconv.FormatInt(m.MaxOutput, 10))
@@ -67,6 +67,9 @@ func (c *Config) list(o origins) []Value {
 	str("compaction.model", c.Compaction.Model)
 	number("limits.steps", int64(c.Limits.Steps))
 	add("limits.cost_usd", strconv.FormatFloat(c.Limits.CostUSD, 'f', -1, 64))
+	number("retention.archive_after", int64(c.Retention.ArchiveAfter))
+	number("retention.trash_after", int64(c.Retention.TrashAfter))
+	number("retention.purge_after", int64(c.Retention.PurgeAfter))
 	for _, name := range sorted(c.MCP) {
 		m := c.MCP[name]
 		put := func(member, text string) {
@@ -74,18 +77,18 @@ func (c *Config) list(o origins) []Value {
 			if !ok {
 				from = BuiltIn
 			}
-			out = append(out, Value{"mcp." + bare(name) + member, text, from})
+			out = append(out, Value{"mcp." + bare(name) + member, text, plain(text), from})
 		}
 		if m.URL == "" {
 			put(".command", array(m.Command))
 		} else {
-			put(".url", quoted(m.URL))
+			put(".url", Quoted(m.URL))
 			if len(m.KeyCommand) > 0 {
 				put(".key_command", array(m.KeyCommand))
 			} else {
-				put(".key_env", quoted(m.KeyEnv))
+				put(".key_env", Quoted(m.KeyEnv))
 			}
-			put(".key_header", quoted(m.KeyHeader))
+			put(".key_header", Quoted(m.KeyHeader))
 		}
 		put(".trust", strconv.FormatBool(m.Trust))
 	}
@@ -99,12 +102,21 @@ func or(v, otherwise string) string {
 	return v
 }
 
-func quoted(s string) string { return strconv.Quote(s) }
+// Quoted is a text as it would stand in a file.
+func Quoted(s string) string { return strconv.Quote(s) }
+
+// plain is a text of a file without its quotes; any other value stays.
+func plain(text string) string {
+	if s, err := strconv.Unquote(text); err == nil {
+		return s
+	}
+	return text
+}
 
 func array(list []string) string {
 	parts := make([]string, len(list))
 	for i, s := range list {
-		parts[i] = quoted(s)
+		parts[i] = Quoted(s)
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
 }
@@ -113,7 +125,7 @@ func array(list []string) string {
 func bare(name string) string {
 	for _, c := range name {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
-			return quoted(name)
+			return Quoted(name)
 		}
 	}
 	if name == "" {

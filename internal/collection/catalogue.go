@@ -1,0 +1,300 @@
+package collection
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/faultfs"
+	"github.com/outcrop-dev/outcrop/store"
+)
+
+// The file of a catalogue is the line magic, the CRC-32C of what follows in
+// four bytes, the store's address, the number of records and the records;
+// numbers are varints, texts a length and their bytes.
+const magic = "outcrop catalogue 1\n"
+
+// mostCatalogue is the largest file that is read.
+const mostCatalogue = 1 << 30
+
+// leastRecord is less than the bytes of any record.
+const leastRecord = 16
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// load reads the catalogue. Whatever is wrong with it, it begins anew then.
+func (c *Collection) load() {
+	if c.loaded {
+		return
+	}
+	c.loaded = true
+	c.known = map[string]*record{}
+	if c.opt.State == "" {
+		return
+	}
+	if fi, err := c.opt.Disk.Stat(c.CatalogueFile()); err != nil || !fi.Mode().IsRegular() || fi.Size() > mostCatalogue {
+		return
+	}
+	b, err := faultfs.ReadFile(c.opt.Disk, c.CatalogueFile())
+	if err != nil {
+		return
+	}
+	if known, ok := decode(b, c.st.Address()); ok {
+		c.known = known
+	}
+}
+
+// Save writes the catalogue when something changed. An error costs reading the
+// next time, and nothing else.
+func (c *Collection) Save(random func([]byte) (int, error)) error {
+	if !c.dirty || c.opt.State == "" {
+		return nil
+	}
+	path := c.CatalogueFile()
+	if _, err := faultfs.MakeFolders(c.opt.Disk, filepath.Dir(path)); err != nil {
+		return err
+	}
+	var id [6]byte
+	if _, err := random(id[:]); err != nil {
+		return err
+	}
+	temp := path + "." + hex.EncodeToString(id[:]) + ".tmp"
+	f, err := c.opt.Disk.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(encode(c.known, c.st.Address()))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = c.opt.Disk.Rename(temp, path)
+	}
+	if err != nil {
+		c.opt.Disk.Remove(temp)
+		return err
+	}
+	c.dirty = false
+	return nil
+}
+
+type encoder struct{ b []byte }
+
+func (e *encoder) int(n int64)   { e.b = binary.AppendVarint(e.b, n) }
+func (e *encoder) text(s string) { e.int(int64(len(s))); e.b = append(e.b, s...) }
+func (e *encoder) flag(v bool)   { e.b = append(e.b, map[bool]byte{true: 1}[v]) }
+func (e *encoder) texts(l []string) {
+	e.int(int64(len(l)))
+	for _, s := range l {
+		e.text(s)
+	}
+}
+
+func (e *encoder) optText(s *string) {
+	e.flag(s != nil)
+	if s != nil {
+		e.text(*s)
+	}
+}
+
+func encode(known map[string]*record, address string) []byte {
+	e := &encoder{b: append(make([]byte, 0, 256*len(known)+64), magic+"\x00\x00\x00\x00"...)}
+	e.text(address)
+	e.int(int64(len(known)))
+	for _, r := range known {
+		l, in := &r.listed, &r.listed.Info
+		e.text(l.Place)
+		e.text(l.Stamp)
+		e.text(in.ID)
+		e.text(in.Title)
+		e.int(in.UpdatedAt)
+		e.int(in.Events)
+		e.int(int64(in.Turns))
+		e.int(in.Bytes)
+		e.text(string(in.State))
+		e.text(in.Reason)
+		e.text(in.Path)
+		e.text(in.Cwd)
+		e.int(in.CreatedAt)
+		h := &in.Header
+		e.flag(h.ID != "")
+		if h.ID != "" {
+			e.int(h.Version)
+			e.text(h.ID)
+			e.int(h.CreatedAt)
+			e.optText(h.Cwd)
+			e.optText(h.ParentSession)
+			e.flag(h.SeedLength != nil)
+			if h.SeedLength != nil {
+				e.int(*h.SeedLength)
+			}
+			e.text(h.Origin)
+			e.int(h.DelegationDepth)
+			e.optText(h.AgentPreset)
+			e.int(h.Outcrop)
+		}
+		s := &r.sum
+		e.text(s.stamp)
+		e.text(s.mark)
+		if s.stamp == "" && s.mark == "" {
+			continue
+		}
+		e.text(s.failed)
+		e.flag(s.unread)
+		e.flag(s.torn)
+		e.int(int64(s.events))
+		e.int(int64(s.turns))
+		e.text(s.title)
+		e.flag(s.titled)
+		e.int(s.updated)
+		e.flag(s.openTurn)
+		e.texts(s.tags)
+		e.texts(s.objects)
+	}
+	binary.LittleEndian.PutUint32(e.b[len(magic):], crc32.Checksum(e.b[len(magic)+4:], castagnoli))
+	return e.b
+}
+
+// decoder reads what encode made; texts are parts of one string. After a fault
+// everything is zero.
+type decoder struct {
+	s   string
+	bad bool
+}
+
+func (d *decoder) int() int64 {
+	// Varints of the file are short: a fixed copy avoids one of the rest.
+	var b [binary.MaxVarintLen64]byte
+	n, used := binary.Varint(b[:copy(b[:], d.s)])
+	if used <= 0 {
+		d.bad, d.s = true, ""
+		return 0
+	}
+	d.s = d.s[used:]
+	return n
+}
+
+func (d *decoder) text() string {
+	n := d.int()
+	if n < 0 || n > int64(len(d.s)) {
+		d.bad, d.s = true, ""
+		return ""
+	}
+	t := d.s[:n]
+	d.s = d.s[n:]
+	return t
+}
+
+func (d *decoder) flag() bool {
+	if d.s == "" {
+		d.bad = true
+		return false
+	}
+	v := d.s[0] == 1
+	d.s = d.s[1:]
+	return v
+}
+
+func (d *decoder) optText() *string {
+	if !d.flag() {
+		return nil
+	}
+	t := d.text()
+	return &t
+}
+
+func (d *decoder) texts() []string {
+	n := d.int()
+	if n <= 0 || n > int64(len(d.s)) {
+		d.bad = d.bad || n != 0
+		return []string{}
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = d.text()
+	}
+	return out
+}
+
+func decode(b []byte, address string) (map[string]*record, bool) {
+	head := len(magic) + 4
+	if len(b) < head || !bytes.HasPrefix(b, []byte(magic)) || binary.LittleEndian.Uint32(b[len(magic):]) != crc32.Checksum(b[head:], castagnoli) {
+		return nil, false
+	}
+	var text strings.Builder
+	text.Write(b[head:])
+	d := &decoder{s: text.String()}
+	if d.text() != address {
+		return nil, false
+	}
+	n := d.int()
+	if n < 0 || n > int64(len(d.s)/leastRecord) {
+		return nil, false
+	}
+	known := make(map[string]*record, n)
+	all := make([]record, n)
+	for i := range all {
+		r := &all[i]
+		d.record(r)
+		if d.bad {
+			return nil, false
+		}
+		known[r.listed.Place] = r
+	}
+	return known, d.s == ""
+}
+
+func (d *decoder) record(r *record) {
+	l, in := &r.listed, &r.listed.Info
+	l.Place = d.text()
+	l.Stamp = d.text()
+	in.ID = d.text()
+	in.Title = d.text()
+	in.UpdatedAt = d.int()
+	in.Events = d.int()
+	in.Turns = int(d.int())
+	in.Bytes = d.int()
+	in.State = store.State(d.text())
+	in.Reason = d.text()
+	in.Path = d.text()
+	in.Cwd = d.text()
+	in.CreatedAt = d.int()
+	if d.flag() {
+		h := &in.Header
+		h.Version = d.int()
+		h.ID = d.text()
+		h.CreatedAt = d.int()
+		h.Cwd = d.optText()
+		h.ParentSession = d.optText()
+		if d.flag() {
+			n := d.int()
+			h.SeedLength = &n
+		}
+		h.Origin = d.text()
+		h.DelegationDepth = d.int()
+		h.AgentPreset = d.optText()
+		h.Outcrop = d.int()
+	}
+	s := &r.sum
+	s.stamp = d.text()
+	s.mark = d.text()
+	if s.stamp == "" && s.mark == "" {
+		return
+	}
+	s.failed = d.text()
+	s.unread = d.flag()
+	s.torn = d.flag()
+	s.events = outcrop.Seq(d.int())
+	s.turns = int(d.int())
+	s.title = d.text()
+	s.titled = d.flag()
+	s.updated = d.int()
+	s.openTurn = d.flag()
+	s.tags = d.texts()
+	s.objects = d.texts()
+}
