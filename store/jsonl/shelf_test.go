@@ -316,12 +316,11 @@ func TestAnInterruptedMoveIsFinishedOrTakenBack(t *testing.T) {
 							done = true
 							break
 						}
-						after := w.mem
+						random := keepAll{}.rand()
 						if seed > 0 {
-							after = w.mem.PowerCut(rand.New(rand.NewPCG(uint64(seed), uint64(k))))
-						} else {
-							after = w.mem.PowerCut(keepAll{}.rand())
+							random = rand.New(rand.NewPCG(uint64(seed), uint64(k)))
 						}
+						after := w.mem.PowerCut(random)
 						ends[w.settled(t, after)]++
 						// Once more: what was settled stays so.
 						w.settled(t, after.PowerCut(rand.New(rand.NewPCG(uint64(seed), 7))))
