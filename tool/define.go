@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -23,13 +24,14 @@ type Spec[A any] struct {
 
 // Define makes a tool whose schema comes from the Go struct A: members from
 // json tags, descriptions from jsonschema tags, members marked omitempty are
-// optional, others are refused. It fails when A is no struct that JSON Schema
+// optional, others must be given, lists not as null. It fails when A is no struct that JSON Schema
 // can describe.
 func Define[A any](spec Spec[A]) (Tool, error) {
 	schema, err := jsonschema.For[A](nil)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", spec.Name, err)
 	}
+	needLists(schema)
 	text, err := schema.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", spec.Name, err)
@@ -39,6 +41,21 @@ func Define[A any](spec Spec[A]) (Tool, error) {
 		return d, nil
 	}
 	return &previewed[A]{d}, nil
+}
+
+// needLists takes null from the lists that a call must give: a nil slice is
+// written as null in Go, but no model should send one.
+func needLists(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	for name, member := range s.Properties {
+		if slices.Contains(s.Required, name) && slices.Equal(member.Types, []string{"null", "array"}) {
+			member.Type, member.Types = "array", nil
+		}
+		needLists(member)
+	}
+	needLists(s.Items)
 }
 
 type defined[A any] struct {

@@ -44,6 +44,30 @@ func registry(t testing.TB, o tool.Options, tools ...tool.Tool) *tool.Registry {
 	return r
 }
 
+func TestAListThatMustBeGivenIsNeverNull(t *testing.T) {
+	type part struct {
+		Names []string `json:"names"`
+	}
+	type args struct {
+		Parts []part   `json:"parts"`
+		More  []string `json:"more,omitempty"`
+	}
+	tl, err := tool.Define(tool.Spec[args]{Name: "lists", Class: tool.Read,
+		Run: func(_ context.Context, _ tool.Call, a args) (tool.Result, error) { return tool.Text("ran"), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(tl.Schema()), `["null","array"]`); got != 1 {
+		t.Errorf("%d lists may be null, only the optional one may: %s", got, tl.Schema())
+	}
+	r := registry(t, tool.Options{}, tl)
+	for arguments, good := range map[string]bool{`{"parts":[{"names":[]}]}`: true, `{"parts":null}`: false, `{"parts":[{"names":null}]}`: false, `{"parts":[],"more":null}`: true} {
+		if _, _, bad := r.Check("c", "lists", arguments); (bad == nil) != good {
+			t.Errorf("%s: good is %v", arguments, bad == nil)
+		}
+	}
+}
+
 func hello(_ context.Context, a greetArgs) (tool.Result, error) {
 	return tool.Text("hello " + a.Name), nil
 }

@@ -2,6 +2,8 @@ package chat
 
 import (
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +58,7 @@ func TestASessionIsStoredWithItsFirstMessage(t *testing.T) {
 	c := p.chat(80, 24, work.Flags{}, false)
 	c.Line("/help")
 	c.sees("/clear-pending")
+	c.done()
 	c.Line("/quit")
 	if err := c.wait(); err != nil {
 		t.Fatal(err)
@@ -201,6 +204,15 @@ func (c *talkTest) question(n int) {
 	c.sees("[y] once")
 }
 
+// done waits until no action runs: meanwhile Enter is refused.
+func (c *talkTest) done() {
+	c.t.Helper()
+	c.until(func(all string) bool {
+		lines := strings.Split(strings.TrimSpace(all), "\n")
+		return !strings.Contains(lines[len(lines)-1], "  /")
+	})
+}
+
 func (c *talkTest) until(wanted func(string) bool) {
 	c.t.Helper()
 	ctx, cancel := contextWithDeadline()
@@ -290,6 +302,12 @@ func TestARetrySaysWhy(t *testing.T) {
 	c := p.chat(80, 24, work.Flags{}, false)
 	c.Line("go")
 	has(t, c.idle("All of it."), "Half of\nthe server is busy: trying again in")
+
+	p = newPlace(t, `{"error":{"code":"RATE_LIMIT","message":"too many requests","status":429,"retryAfterMs":5}}`,
+		`{"error":{"code":"RATE_LIMIT","message":"too many requests","status":429,"retryAfterMs":5400000}}`)
+	c = p.chat(80, 24, work.Flags{}, false)
+	c.Line("go")
+	c.idle("too many requests (after 2 attempts); it asks to wait 90 min; /continue tries")
 }
 
 func TestFilesAreAttached(t *testing.T) {
@@ -300,11 +318,13 @@ func TestFilesAreAttached(t *testing.T) {
 	c := p.chat(80, 24, work.Flags{}, false)
 	c.Line("/attach binary")
 	c.sees("cannot be attached")
+	c.done()
 	c.Text("/attach al")
 	c.Type(tty.Key{Name: tty.Tab})
 	c.sees("> /attach alpha.txt")
 	c.Type(tty.Key{Name: tty.Enter})
 	c.sees("attached: alpha.txt")
+	c.done()
 	c.Line("what is it?")
 	has(t, c.idle("I see alpha."), "  [File alpha.txt: ")
 	c.Text("and @")
@@ -313,8 +333,36 @@ func TestFilesAreAttached(t *testing.T) {
 	c.Text("be")
 	c.Type(tty.Key{Name: tty.Tab})
 	c.sees("> and @beta.txt")
-	c.Line("? nobody@example.org")
-	c.idle("I see beta.")
+	c.Line("? nobody@example.org @gone.txt")
+	hasNot(t, c.idle("I see beta.", "there is no file gone.txt: @ and the name stay text"), "no file example", "no file beta")
+}
+
+func TestWhatAModelDoesNotTakeIsSaidOnce(t *testing.T) {
+	p := newPlace(t)
+	var dot strings.Builder
+	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 2, 3))); err != nil {
+		t.Fatal(err)
+	}
+	p.file("work/dot.png", dot.String())
+	c := p.chat(120, 24, work.Flags{}, false)
+	c.Line("/attach dot.png")
+	c.sees("attached: dot.png")
+	c.done()
+	c.Line("/model ollama:blind")
+	hasNot(t, c.sees("the window of ollama:blind is unknown: nothing is compacted by itself"), "no images")
+	c.done()
+	for n := 2; n <= 3; n++ {
+		c.Line("/attach dot.png")
+		c.until(func(all string) bool { return strings.Count(all, "attached: dot.png") == n })
+		c.done()
+	}
+	c.Line("/help")
+	all := c.sees("/clear-pending")
+	for _, once := range []string{"takes no images", "the window of"} {
+		if n := strings.Count(all, once); n != 1 {
+			t.Errorf("%q stands there %d times:\n%s", once, n, all)
+		}
+	}
 }
 
 func TestActions(t *testing.T) {
@@ -346,6 +394,7 @@ func TestActions(t *testing.T) {
 		c.press("u") // what was wrong stays in the input
 		c.Line(tc.typed)
 		c.sees(tc.want)
+		c.done()
 	}
 	c.press("d")
 	if err := c.wait(); err != nil {
@@ -361,6 +410,7 @@ func TestAForkGoesOnInItsOwnSession(t *testing.T) {
 	parent := c.chat.w.Session().ID()
 	c.Line("/fork")
 	c.sees("the one before: outcrop chat --session " + parent)
+	c.done()
 	c.Line("second")
 	c.idle("Two.")
 	child := c.chat.w.Session().ID()

@@ -10,6 +10,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/brief"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/term"
+	"github.com/outcrop-dev/outcrop/internal/work"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -23,7 +24,9 @@ func (m *model) event(ev outcrop.Event) {
 		m.queue.splice(ev.Data)
 	case outcrop.TypeUserMessage:
 		m.userMessage(ev)
-	case outcrop.TypeStepStart, outcrop.TypeOutcropRequest, outcrop.TypeLLMRetryStarted:
+	case outcrop.TypeStepStart:
+		m.streamed, m.retries = false, 0
+	case outcrop.TypeOutcropRequest, outcrop.TypeLLMRetryStarted:
 		m.streamed = false
 	case outcrop.TypeAssistantMessage:
 		m.assistantMessage(ev)
@@ -185,6 +188,7 @@ func (m *model) printCalls(all bool) {
 func (m *model) retry(ev outcrop.Event) {
 	m.flush()
 	m.streamed = false
+	m.retries++
 	ms, _ := jsonwire.Int(jsonwire.Get(ev.Data, "delayMs"))
 	why := ""
 	if f := message.ParseFailure(jsonwire.Get(ev.Data, "failure")); f != nil {
@@ -215,7 +219,7 @@ func (m *model) turnEnd(ev outcrop.Event) {
 	case outcrop.TurnError:
 		text, offer := "the turn failed", true
 		if f := message.ParseFailure(jsonwire.Get(reason, "error")); f != nil {
-			text, offer = term.OneLine(f.Message), canContinue(f.Code)
+			text, offer = term.OneLine(work.Failed(f, m.retries)), canContinue(f.Code)
 		}
 		if offer {
 			text += "; /continue tries again"

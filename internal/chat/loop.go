@@ -244,8 +244,10 @@ func (c *Chat) deliver(ctx context.Context, e sendEffect) error {
 	if e.text != "" {
 		content = append(content, message.Text(e.text))
 	}
-	attached, err := c.w.Attach(ctx, c.w.Dir(), existing(c.w.Dir(), e.files))
+	files, absent := existing(c.w.Dir(), e.files)
+	attached, err := c.w.Attach(ctx, c.w.Dir(), files)
 	if err == nil {
+		c.noteAbsent(absent)
 		content = append(content, attached...)
 		c.noteImages(attached)
 		if ag, m := c.Agent(), (message.Message{Content: content}); e.steer {
@@ -262,11 +264,15 @@ func (c *Chat) deliver(ctx context.Context, e sendEffect) error {
 
 // noteImages says it when the model will not see what was attached.
 func (c *Chat) noteImages(blocks []message.Block) {
-	for _, b := range blocks {
-		if b.Type == message.ImageBlock && !c.w.Model().Images {
-			c.Print(c.m.style.Yellow("the model takes no images: it is told that there is one"))
-			return
-		}
+	if text := c.w.Unseen(blocks); text != "" {
+		c.Print(c.m.style.Yellow(text))
+	}
+}
+
+// noteAbsent says which of the names behind an @ are no files.
+func (c *Chat) noteAbsent(names []string) {
+	for _, name := range names {
+		c.Print(c.m.style.Dim("there is no file " + term.Cut(term.OneLine(name), 60) + ": @ and the name stay text"))
 	}
 }
 

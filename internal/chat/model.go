@@ -34,6 +34,7 @@ type model struct {
 	building string // the call that is being written
 	built    int    // its length in bytes
 	calls    calls
+	retries  int // of the step
 
 	queue    queue
 	question *question

@@ -112,22 +112,26 @@ func (m *model) lastTurn(log outcrop.Log) {
 	m.asked = map[string]string{}
 }
 
-// existing are those of the files that are there; what a person wrote with an @
-// and means something else stays text.
-func existing(dir string, names []string) (files []string) {
+// existing are those of the files that are there, and the names that are none:
+// what a person wrote with an @ and means something else stays text.
+func existing(dir string, names []string) (files, absent []string) {
 	for _, name := range names {
+		found := false
 		for _, n := range [...]string{name, strings.TrimRight(name, ".,;:!?)")} {
 			p := n
 			if !filepath.IsAbs(p) {
 				p = filepath.Join(dir, p)
 			}
 			if fi, err := os.Stat(p); err == nil && fi.Mode().IsRegular() {
-				files = append(files, n)
+				files, found = append(files, n), true
 				break
 			}
 		}
+		if !found {
+			absent = append(absent, name)
+		}
 	}
-	return files
+	return files, absent
 }
 
 // mostPaths is how many names of a folder are offered.

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop/internal/answer"
@@ -28,8 +26,10 @@ func (a *app) newConfigCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			values := append([]config.Value{{Name: "store", Text: `"` + address + `"`, Origin: storeOrigin(origin)}}, cfg.Values()...)
-			for _, v := range values {
+			if err := a.storeSetting(address, storeOrigin(origin)); err != nil {
+				return err
+			}
+			for _, v := range cfg.Values() {
 				if err := a.setting(v); err != nil {
 					return err
 				}
@@ -46,22 +46,27 @@ func storeOrigin(from string) config.Origin {
 	return config.Origin(from)
 }
 
-// unused are sections that a file may have for a later version.
-var unused = []string{"compaction."}
+// storeSetting tells which store counts. No file names it, so for people it is a
+// comment: what is printed can be put into a file.
+func (a *app) storeSetting(address string, from config.Origin) error {
+	if a.Flags.JSON {
+		return a.settingLine(config.Value{Name: "store", Text: config.Quoted(address), Plain: address, Origin: from})
+	}
+	a.Text(a.Style().Dim("# store "+term.Line(address)+"  # "+term.Line(string(from))) + "\n")
+	return nil
+}
 
 func (a *app) setting(v config.Value) error {
-	used := true
-	for _, section := range unused {
-		used = used && !strings.HasPrefix(v.Name, section)
-	}
 	if a.Flags.JSON {
-		return a.Line(answer.New().Text("name", v.Name).Text("value", v.Text).Text("origin", string(v.Origin)).Bool("used", used).End())
+		return a.settingLine(v)
 	}
-	note := ""
-	if !used {
-		note = " (not used by this version)"
-	}
-	st := a.Style()
-	a.Text(term.Line(v.Name) + " = " + term.Line(v.Text) + st.Dim("  # "+term.Line(string(v.Origin))+note) + "\n")
+	a.Text(term.Line(v.Name) + " = " + term.Line(v.Text) + a.Style().Dim("  # "+term.Line(string(v.Origin))) + "\n")
 	return nil
+}
+
+// settingLine is a setting for programs. Every setting is used; earlier versions
+// had some that they only checked.
+func (a *app) settingLine(v config.Value) error {
+	return a.Line(answer.New().Text("name", v.Name).Text("value", v.Text).Text("text", v.Plain).
+		Text("origin", string(v.Origin)).Bool("used", true).End())
 }

@@ -17,10 +17,10 @@ func (a *app) newConvertCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "convert TARGET TO",
 		Short: "Copy a session to another store or encoding, checked by digest",
-		Long: `Copies a session as it is to TO: a store (jsonl:DIR, jsonl+plain:DIR, a folder)
-or a log file, whose ending says its encoding (.jsonl or .jsonl.zstd). The copy
-is read back and compared by a digest of all events; nothing is left of one that
-differs. The session that is copied does not change.`,
+		Long: `Copies a session as it is to TO: a store (jsonl:DIR, jsonl+plain:DIR,
+sqlite:FILE, a folder) or a log file, whose ending says its encoding (.jsonl or
+.jsonl.zstd). The copy is read back and compared by a digest of all events;
+nothing is left of one that differs. The session that is copied does not change.`,
 		Args: exactly("TARGET", "TO"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.convert(c.Context(), args[0], args[1])

@@ -148,7 +148,7 @@ func (d *diagnosis) commands(a *app, o repair.Options) {
 		add("a new session from what is good", "fork %s --at %d", target, d.sum.Events-1)
 	}
 	if d.sum.OK && d.sum.OpenTurn {
-		add("go on from what was left open", "run --session %s", target)
+		add("go on from what was left open: /continue there", "chat --session %s", target)
 	}
 }
 

@@ -111,7 +111,7 @@ func TestRunStreamsToATerminal(t *testing.T) {
 	if got, want := d.out.String(), "I look.\nIt says \\e[31malpha.\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
-	if got, want := d.err.String(), "  read   a.txt\nsession id-1 | outcrop chat --session id-1\n"; got != want {
+	if got, want := d.err.String(), "  read   a.txt\nsession id-1 | outcrop chat --session id-1 --script s.jsonl\n"; got != want {
 		t.Errorf("stderr %q, want %q", got, want)
 	}
 }
@@ -210,7 +210,7 @@ func TestInterruptEndsTheTurnInGoodOrder(t *testing.T) {
 			log := d.log("id-1")
 			wants(t, "the log", log, c.logged...)
 			wants(t, "the log", log, `"type":"turn/end"`, `"reason":{"kind":"aborted","reason":{"kind":"user"}}`)
-			if !strings.HasSuffix(d.err.String(), "outcrop: interrupted\nsession id-1 | outcrop chat --session id-1\n") {
+			if !strings.HasSuffix(d.err.String(), "outcrop: interrupted\nsession id-1 | outcrop chat --session id-1 --script s.jsonl\n") {
 				t.Errorf("stderr ends otherwise: %q", d.err)
 			}
 			if code := d.run(t.Context(), "verify", "id-1"); code != 0 {

@@ -30,7 +30,7 @@
 //	model = ""
 //	[limits]
 //	steps = 200                               # 0: no limit
-//	cost_usd = 0                              # 0: no limit
+//	cost_usd = 0                              # of one process; 0: no limit
 //	[retention]                               # days without a new event; 0: never
 //	archive_after = 0
 //	trash_after = 0

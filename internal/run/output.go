@@ -22,11 +22,12 @@ type output struct {
 	r      *run
 	json   bool
 	stream bool // the answer streams to stdout
-	calls  bool // calls and retries are told on stderr
+	calls  bool // calls are told on stderr
 
 	midLine  bool             // stdout stands inside a line
 	attempts []*message.Usage // of each attempt, nil when the model did not say
 	text     string           // of the turn's last assistant/message
+	retries  int              // of the step
 
 	mu    sync.Mutex
 	asked map[string]chan struct{} // by question: closed when all before it is shown
@@ -75,9 +76,7 @@ func (o *output) event(ev outcrop.Event) {
 		}
 	case outcrop.TypeLLMRetry:
 		o.endLine()
-		if o.calls {
-			o.tellRetry(ev)
-		}
+		o.tellRetry(ev)
 	}
 	o.reached(ev)
 }
@@ -96,6 +95,10 @@ func (o *output) note(ev outcrop.Event) {
 	switch ev.Type {
 	case outcrop.TypeTurnStart:
 		o.text = ""
+	case outcrop.TypeStepStart:
+		o.retries = 0
+	case outcrop.TypeLLMRetry:
+		o.retries++
 	case outcrop.TypeOutcropRequest:
 		o.attempts = append(o.attempts, nil)
 	case outcrop.TypeAssistantChunk:

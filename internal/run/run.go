@@ -48,7 +48,11 @@ func Command(a *desk.Desk) *cobra.Command {
 		Short: "Do one task to its end, in a new session or in one that goes on",
 		Long: `Run gives PROMPT to the agent and ends when the turn ends. Without PROMPT it is
 read from stdin; with --session and no prompt at all, input goes on that waits
-in the session.
+in the session. A last word - puts what stdin holds behind the PROMPT:
+
+  git diff | outcrop run "Review this change." -
+
+Without it stdin is not read beside a PROMPT.
 
 On a terminal the answer streams. Into a pipe stdout gets the text of the last
 answer alone. With --json each committed event is one line, then the result.
@@ -88,6 +92,9 @@ func (r *run) do(ctx context.Context, args []string) (err error) {
 	attached, err := r.w.Attach(ctx, here, r.attach)
 	if err != nil {
 		return err
+	}
+	if text := r.w.Unseen(attached); text != "" {
+		r.a.Note("%s", text)
 	}
 	if r.again != nil && r.again.dry {
 		return r.wouldRetry(ctx)
@@ -183,12 +190,12 @@ func (r *run) wait(ctx context.Context, ag *agent.Agent, out *output, stopObserv
 		return err
 	}
 	out.end(end)
-	return r.verdict(ctx, end)
+	return r.verdict(ctx, end, out.retries)
 }
 
 // verdict says why the turn ended, when it did not simply end, and gives the
 // exit code.
-func (r *run) verdict(ctx context.Context, end agent.Outcome) error {
+func (r *run) verdict(ctx context.Context, end agent.Outcome, retries int) error {
 	why := ""
 	switch end.Reason.Kind {
 	case outcrop.Completed:
@@ -205,7 +212,7 @@ func (r *run) verdict(ctx context.Context, end agent.Outcome) error {
 	case outcrop.TurnError:
 		why = "the turn failed"
 		if f := end.Reason.Error; f != nil {
-			why = f.Message
+			why = work.Failed(f, retries)
 		}
 	default:
 		why = "the turn ended as " + string(end.Reason.Kind)

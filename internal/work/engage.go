@@ -45,6 +45,7 @@ func (w *Work) Engage(ctx context.Context, approver agent.Approver) (*agent.Agen
 		return nil, err
 	}
 	w.agent = ag
+	w.tellMissing(ctx)
 	return ag, nil
 }
 

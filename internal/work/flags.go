@@ -59,9 +59,9 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Approve, "approve", "", "`WHAT` needs no question: ask (nothing), edits, all; none refuses all but reading")
 	fl.BoolVar(&f.Yes, "yes", false, "the same as --approve all")
 	fl.BoolVar(&f.DSH, "dsh", false, "make a session that DeepSeek Harness can read too")
-	fl.StringVar(&f.System, "system", "", "take the system prompt from this `FILE`")
+	fl.StringVar(&f.System, "system", "", "take the system prompt from this `FILE` (default that of the session, else the built-in one)")
 	fl.IntVar(&f.MaxSteps, "max-steps", 0, steps)
-	fl.Float64Var(&f.MaxCost, "max-cost", 0, "call no model once this many `USD` are spent (0: no limit)")
+	fl.Float64Var(&f.MaxCost, "max-cost", 0, "call no model once this process has spent this many `USD` (0: no limit; what earlier ones spent does not count)")
 	f.set = fl
 }
 
@@ -124,10 +124,19 @@ func (w *Work) cost() int64 {
 	return int64(usd * 1e6)
 }
 
-// readSystem is the system prompt: ours, or the file of --system.
+// readSystem is the system prompt: the file of --system, else that of the
+// session, else ours.
 func (w *Work) readSystem() (string, error) {
+	own := strings.TrimSpace(agent.DefaultSystem)
 	if w.flags.System == "" {
-		return strings.TrimSpace(agent.DefaultSystem), nil
+		logged := w.loggedSystem()
+		if logged == "" || logged == own || w.flags.given("system") {
+			return own, nil
+		}
+		if !w.flags.NoTurn {
+			w.a.Note("the session goes on with its own system prompt: --system FILE gives another, --system '' the built-in one")
+		}
+		return logged, nil
 	}
 	name := "--system " + term.Line(w.flags.System)
 	f, err := os.Open(w.a.Path(w.flags.System))

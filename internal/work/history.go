@@ -19,15 +19,27 @@ import (
 // run and by hand. It is there from Open on.
 func (w *Work) History() *history.Manager { return w.history }
 
-// Look is the session as it is stored and a manager for it, to see what an
-// operation would do. Nothing may be appended to it.
+// Look is the session as opening it would leave it and a manager for it, to see
+// what an operation would do. Nothing may be appended to it.
 func (w *Work) Look(ctx context.Context) (*outcrop.Session, *history.Manager, error) {
-	err := w.openHistory(ctx, nil)
-	return w.stored, w.history, err
+	s, err := history.AsOpened(w.stored)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := w.openHistory(ctx, nil); err != nil {
+		return nil, nil, err
+	}
+	return s, w.history, nil
 }
 
-// openHistory makes the manager by what the configuration and the flags say.
+// openHistory makes the manager by what the configuration and the flags say. A
+// script goes on where the log has left it, for summaries too.
 func (w *Work) openHistory(ctx context.Context, flush func(context.Context) error) (err error) {
+	if w.live != nil {
+		m := w.Model()
+		m.provider = m.resumed(w.Session().Log())
+		w.useModel(m)
+	}
 	c := w.cfg.Compaction
 	policy := c.Policy
 	if w.flags.Policy != "" {
@@ -50,8 +62,20 @@ func (w *Work) openHistory(ctx context.Context, flush func(context.Context) erro
 		}
 		o.Provider, o.Model, o.ModelWindow, o.Images = m.provider, m.config, m.Window, m.Images
 	}
+	if o.Model.Model == "" && o.Provider != nil && w.flags.NoTurn && w.otherModel() {
+		// No request of the conversation follows that would change its header: the
+		// model that was chosen is the summariser's alone.
+		o.Model, o.ModelWindow = w.model.config, w.model.Window
+	}
 	w.history, err = history.NewManager(o)
 	return exit.Misuse(err)
+}
+
+// otherModel reports whether the model that was chosen is not the one that the
+// log had last.
+func (w *Work) otherModel() bool {
+	rc, ok := w.stored.RequestContext()
+	return ok && (rc.Provider != w.model.config.Provider || rc.Model != w.model.config.Model)
 }
 
 // notify tells a person what the manager has to say.

@@ -57,6 +57,7 @@ func (w *Work) chooseModel(ctx context.Context) error {
 		return err
 	}
 	w.useModel(m)
+	w.tellWindow(m)
 	if w.cost() == 0 || m.Price != nil {
 		return nil
 	}
@@ -124,6 +125,7 @@ func (w *Work) SetModel(ctx context.Context, name string) error {
 		w.history.SetModel(m.provider, m.Window, m.config.MaxTokens, m.Images)
 	}
 	w.useModel(m)
+	w.tellWindow(m)
 	return nil
 }
 

@@ -11,7 +11,7 @@
 //	          while it lives
 //	Close     what is committed is saved, the tools end, the lock goes back
 //
-// A Work belongs to one goroutine, except that Attach, Model and Policy may be
+// A Work belongs to one goroutine, except that Attach, Unseen, Model and Policy may be
 // called from any. What it hands out (session, agent) has rules of its own.
 //
 // # What holds where
@@ -39,6 +39,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/term"
+	"github.com/outcrop-dev/outcrop/llm/script"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/store"
 )
@@ -67,6 +68,9 @@ type Work struct {
 	mu     sync.Mutex
 	policy agent.Policy
 	model  Model
+	blind  string // the model of which Unseen has said that it takes no images
+
+	toldMissing bool
 }
 
 // Prepare reads everything and refuses what can be refused; no session is
@@ -255,5 +259,9 @@ func (w *Work) Again() string {
 	if w.a.Flags.Store != "" {
 		where = " --store " + term.Word(w.a.Flags.Store)
 	}
-	return fmt.Sprintf("%s chat%s --session %s", w.a.Env.Program, where, term.Word(name))
+	played := ""
+	if w.flags.Script != "" && w.Model().config.Provider == script.Provider {
+		played = " --script " + term.Word(w.flags.Script)
+	}
+	return fmt.Sprintf("%s chat%s --session %s%s", w.a.Env.Program, where, term.Word(name), played)
 }

@@ -192,7 +192,7 @@ func TestAServerThatDoesNotComeUpIsSaidAndTheRestIsThere(t *testing.T) {
 	if out, err := ag.Wait(t.Context()); err != nil || out.Reason.Kind != outcrop.Completed {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if got := w.GoOn(); got != "session id-1 | outcrop chat --session id-1" {
+	if got := w.GoOn(); got != "session id-1 | outcrop chat --session id-1 --script s.jsonl" {
 		t.Error(got)
 	}
 }

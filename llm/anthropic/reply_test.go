@@ -328,7 +328,8 @@ func TestRefusals(t *testing.T) {
 		want         message.Failure
 	}{
 		{"a key that is wrong", "", 401, errorOf("authentication_error", "invalid x-api-key"), message.Failure{Code: "AUTH", Message: "anthropic: the key was refused (401): check ANTHROPIC_API_KEY"}},
-		{"a key that may not", "", 403, errorOf("permission_error", "no"), message.Failure{Code: "AUTH", Message: "anthropic: the key was refused (403): check ANTHROPIC_API_KEY"}},
+		{"a key that may not", "", 403, errorOf("permission_error", "Your API key does not have permission"), message.Failure{Code: "AUTH", Message: "anthropic: the key was refused (403): check ANTHROPIC_API_KEY"}},
+		{"a model that is not for everybody", "", 403, errorOf("permission_error", "not released"), message.Failure{Code: "AUTH", Message: "anthropic: access was refused (403): not released"}},
 		{"no credit", "", 400, errorOf("invalid_request_error", "Your credit balance is too low to access the Anthropic API."), message.Failure{Code: "QUOTA", Message: "anthropic: no balance or quota left (400): Your credit balance is too low to access the Anthropic API."}},
 		{"an unknown model", "", 404, errorOf("not_found_error", "model: claude"), message.Failure{Code: "MODEL_NOT_FOUND", Message: `anthropic: no model "claude" (404): outcrop models anthropic lists them`}},
 		{"a body that is too big", "", 413, errorOf("request_too_large", "Request exceeds the maximum size"), message.Failure{Code: "CONTEXT_WINDOW_EXCEEDED", Message: "anthropic: context too long (413): Request exceeds the maximum size"}},

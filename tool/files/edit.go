@@ -79,11 +79,7 @@ func (w *Workspace) runEdit(ctx context.Context, _ tool.Call, a editArgs) (tool.
 	if err != nil {
 		return tool.Result{}, told(a.Path, err)
 	}
-	places := "1 place"
-	if p.places != 1 {
-		places = fmt.Sprintf("%d places", p.places)
-	}
-	res := tool.Text(fmt.Sprintf("edited %s in %s: %d bytes, %d lines", p.name, places, len(p.content), countLines(p.content)))
+	res := tool.Text(fmt.Sprintf("edited %s in %s: %s", p.name, plural(p.places, "place"), size(p.content)))
 	res.Meta = meta(p.name, digest)
 	return res, nil
 }

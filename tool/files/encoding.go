@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -64,4 +65,22 @@ func countLines(text string) int {
 		n++
 	}
 	return n
+}
+
+// size is a text's size for people and models.
+func size(text string) string {
+	return plural(len(text), "byte") + ", " + plural(countLines(text), "line")
+}
+
+func plural[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// isText reports a beginning without what no text has: control characters other
+// than those of lines. Such bytes that are no UTF-8 are another encoding.
+func isText(head []byte) bool {
+	return bytes.IndexFunc(head, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1b", r) || r == 0x7f }) < 0
 }

@@ -15,7 +15,7 @@
 //
 // the digest of the whole file as the model now knows it, for files of at most
 // MaxFile bytes. write and edit compare it with what is on disk and refuse when
-// the file changed in between; edit also refuses a file that was never read.
+// the file changed in between, and a file that was never read.
 // Learn takes the digests from a log, so that the rule also holds in a session
 // that was opened again.
 //

@@ -245,8 +245,63 @@ func TestWriteMakesAndReplacesFiles(t *testing.T) {
 	if err := os.Symlink("target", filepath.Join(p.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
+	p.call("read", args{"path": "target"})
 	if _, code, _ := p.call("write", args{"path": "link", "content": "through"}); code != "" || p.get("target") != "through" {
 		t.Errorf("write through a link: %s, target %q", code, p.get("target"))
+	}
+}
+
+func TestWriteRefusesAFileThatWasNeverRead(t *testing.T) {
+	p := newPlace(t)
+	p.put("a.txt", "somebody's")
+	text, code, _ := p.call("write", args{"path": "a.txt", "content": "mine"})
+	if want := "Error: a.txt exists and was not read yet; read it first, or write to a new name"; text != want || code != "NOT_READ" || p.get("a.txt") != "somebody's" {
+		t.Errorf("%q %s, content %q", text, code, p.get("a.txt"))
+	}
+	// Nobody is asked about a call that would fail.
+	tl, call, bad := p.reg.Check("c", "write", `{"path":"a.txt","content":"mine"}`)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	if _, err := p.reg.Preview(t.Context(), tl, call); err == nil {
+		t.Error("there is a preview")
+	}
+	// A part that was read is enough: the model knows that there is something.
+	p.call("read", args{"path": "a.txt", "limit": 1})
+	if text, code, _ := p.call("write", args{"path": "a.txt", "content": "x\n"}); code != "" || text != "replaced a.txt: 2 bytes, 1 line" {
+		t.Errorf("after reading: %q %s", text, code)
+	}
+	if text, _, _ := p.call("write", args{"path": "b.txt", "content": "x"}); text != "created b.txt: 1 byte, 1 line" {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestTheApprovalOfAWriteThatChangesNothingSaysSo(t *testing.T) {
+	p := newPlace(t)
+	p.put("a.txt", "one\n")
+	p.call("read", args{"path": "a.txt"})
+	tl, call, bad := p.reg.Check("c", "write", `{"path":"a.txt","content":"one\n"}`)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	pre, err := p.reg.Preview(t.Context(), tl, call)
+	if err != nil || pre.Title != "write a.txt (no change)" || pre.Body != "" {
+		t.Errorf("%+v, %v", pre, err)
+	}
+}
+
+func TestTextInAnotherEncodingIsNotCalledBinary(t *testing.T) {
+	p := newPlace(t)
+	for name, content := range map[string]string{"latin1": "\xe4\xf6\xfc \xdf\n", "bin": "\xff\x01\x02\xfe\x03"} {
+		p.put(name, content)
+	}
+	for name, want := range map[string]string{
+		"latin1": "Error: latin1 is text that is not UTF-8 (6 bytes); read shows UTF-8 and UTF-16: use shell, as in iconv -f latin1 -t utf-8",
+		"bin":    "Error: bin is a binary file of 5 bytes; read shows text only",
+	} {
+		if text, _, _ := p.call("read", args{"path": name}); text != want {
+			t.Errorf("got  %q\nwant %q", text, want)
+		}
 	}
 }
 
@@ -295,6 +350,7 @@ func TestLearnTakesWhatASessionKnewFromItsLog(t *testing.T) {
 func TestPreviewOfWriteIsADiff(t *testing.T) {
 	p := newPlace(t)
 	p.put("a.txt", "one\ntwo\nthree\n")
+	p.call("read", args{"path": "a.txt"})
 	tl, call, bad := p.reg.Check("c", "write", `{"path":"a.txt","content":"one\n2\nthree\n"}`)
 	if bad != nil {
 		t.Fatal(bad)

@@ -187,7 +187,7 @@ func TestGrepOfLongLinesShowsTheMatch(t *testing.T) {
 	}
 	within(t, 8<<20, func() { text, _, _ = p.call("grep", args{"pattern": "needle", "path": "huge"}) })
 	if !strings.HasPrefix(text, "huge\n1:needle at the startxxx") || !strings.Contains(text, " [...]\n2:needle after it\n") ||
-		!strings.HasSuffix(text, "[1 files have lines over 262144 bytes; only the beginning of those was searched]\n") {
+		!strings.HasSuffix(text, "[lines over 262144 bytes in 1 file; only the beginning of those was searched]\n") {
 		t.Errorf("%.100q ... %q", text, text[max(0, len(text)-200):])
 	}
 }

@@ -225,10 +225,10 @@ func (o *grepOutput) text(wk *walker) string {
 		fmt.Fprintf(&o.b, "[stopped after %d %s; there may be more: choose a narrower pattern, path or glob]\n", o.matches, what)
 	}
 	if o.long > 0 {
-		fmt.Fprintf(&o.b, "[%d files have lines over %d bytes; only the beginning of those was searched]\n", o.long, maxLine)
+		fmt.Fprintf(&o.b, "[lines over %d bytes in %s; only the beginning of those was searched]\n", maxLine, plural(o.long, "file"))
 	}
 	if o.unread > 0 {
-		fmt.Fprintf(&o.b, "[%d files could not be read]\n", o.unread)
+		fmt.Fprintf(&o.b, "[%s could not be read]\n", plural(o.unread, "file"))
 	}
 	wk.notes(&o.b)
 	return o.b.String()

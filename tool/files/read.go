@@ -97,7 +97,10 @@ func readLines(ctx context.Context, f *os.File, info fs.FileInfo, a readArgs) (t
 	case name != "":
 		return "", "", refused("BINARY", "%s is a %s file of %d bytes; read shows such files up to %d bytes", a.Path, name, info.Size(), MaxFile)
 	case isBinary(head):
-		return "", "", refused("BINARY", "%s is a binary file of %d bytes; read shows text only", a.Path, info.Size())
+		if isText(head) {
+			return "", "", refused("NOT_UTF8", "%s is text that is not UTF-8 (%s); read shows UTF-8 and UTF-16: use shell, as in iconv -f latin1 -t utf-8", a.Path, plural(info.Size(), "byte"))
+		}
+		return "", "", refused("BINARY", "%s is a binary file of %s; read shows text only", a.Path, plural(info.Size(), "byte"))
 	case bytes.HasPrefix(head, []byte(utf8BOM)):
 		if _, err := r.Discard(len(utf8BOM)); err != nil {
 			return "", "", err
@@ -118,7 +121,7 @@ func readLines(ctx context.Context, f *os.File, info fs.FileInfo, a readArgs) (t
 		return "(empty file)", digest, nil
 	}
 	if p.taken == 0 {
-		return "", "", tool.InvalidArgs(fmt.Sprintf("offset %d is behind the end: %s has %d lines", p.first, a.Path, p.lines))
+		return "", "", tool.InvalidArgs(fmt.Sprintf("offset %d is behind the end: %s has %s", p.first, a.Path, plural(p.lines, "line")))
 	}
 	return p.text(notes), digest, nil
 }

@@ -25,7 +25,7 @@ func (w *Workspace) write() (tool.Tool, error) {
 	return tool.Define(tool.Spec[writeArgs]{
 		Name: "write",
 		Description: "Create a file of the workspace or replace its whole content. Read an existing file first: " +
-			"a file that changed since it was last read is refused.",
+			"one that was not read, or that changed since it was last read, is refused.",
 		Class:   tool.Edit,
 		Run:     w.runWrite,
 		Preview: w.previewWrite,
@@ -75,14 +75,26 @@ func changed(name, how string) error {
 	return refused("CHANGED_ON_DISK", "%s changed since it was last read (%s); read it again before changing it", name, how)
 }
 
+// overwrite is look for a write: nobody replaces what was never seen.
+func (w *Workspace) overwrite(given string) (target, error) {
+	t, err := w.look(given)
+	if err == nil && t.exists && !t.known {
+		return t, refused("NOT_READ", "%s exists and was not read yet; read it first, or write to a new name", given)
+	}
+	return t, err
+}
+
 func (w *Workspace) previewWrite(_ context.Context, _ tool.Call, a writeArgs) (tool.Preview, error) {
-	t, err := w.look(a.Path)
+	t, err := w.overwrite(a.Path)
 	if err != nil {
 		return tool.Preview{}, err
 	}
 	title := "write " + t.name
-	if !t.exists {
+	switch {
+	case !t.exists:
 		title += " (new file)"
+	case string(t.old) == a.Content:
+		title += " (no change)"
 	}
 	return tool.Preview{Title: title, Dir: w.dir, Body: Diff(t.name, string(t.old), a.Content)}, nil
 }
@@ -91,7 +103,7 @@ func (w *Workspace) runWrite(ctx context.Context, _ tool.Call, a writeArgs) (too
 	if len(a.Content) > MaxFile {
 		return tool.Result{}, tooLarge(a.Path, int64(len(a.Content)))
 	}
-	t, err := w.look(a.Path)
+	t, err := w.overwrite(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -103,7 +115,7 @@ func (w *Workspace) runWrite(ctx context.Context, _ tool.Call, a writeArgs) (too
 	if err != nil {
 		return tool.Result{}, told(a.Path, err)
 	}
-	text := fmt.Sprintf("%s %s: %d bytes, %d lines", verb, t.name, len(a.Content), countLines(a.Content))
+	text := fmt.Sprintf("%s %s: %s", verb, t.name, size(a.Content))
 	if ends, crlf := lineEnds(string(t.old)); ends > 0 && ends == crlf && !strings.Contains(a.Content, "\r\n") {
 		text += "; its line ends were CRLF and are LF now"
 	}

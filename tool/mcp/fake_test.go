@@ -24,7 +24,20 @@ import (
 // set: real programs, most of them made with the SDK.
 const asServer = "OUTCROP_TEST_MCP_SERVER"
 
+// asClient makes this test binary a client instead.
+const asClient = "OUTCROP_TEST_MCP_CLIENT"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asClient) != "" && os.Getenv(asServer) == "" {
+		// A program that has a stubborn server and is killed.
+		set, errs := Connect(context.Background(), []Server{program("stubborn", "stubborn")}, Options{Stderr: os.Stderr})
+		if len(errs) > 0 {
+			os.Exit(1)
+		}
+		defer set.Close()
+		fmt.Fprintln(os.Stderr, "up")
+		select {}
+	}
 	kind := os.Getenv(asServer)
 	if kind == "" {
 		os.Exit(m.Run())

@@ -13,10 +13,12 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/outcrop-dev/outcrop/tool/internal/group"
 )
 
 // process is a server that runs as a program. It has a process group of its
-// own, of which nothing stays when the program ends.
+// own, of which nothing stays when the program ends or this one is gone.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -34,7 +36,7 @@ func start(cfg Server, o Options, log *slog.Logger) (*process, error) {
 	p := &process{exited: make(chan struct{}), silent: make(chan struct{}), said: &stderrLog{name: cfg.Name, w: o.Stderr, log: log}}
 	p.cmd = exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	p.cmd.Dir, p.cmd.Env = cfg.Dir, cfg.Env
-	ownGroup(p.cmd)
+	group.Own(p.cmd)
 	var files [4]*os.File // ours and the program's, of stdout and of stderr
 	var err error
 	if files[0], files[1], err = os.Pipe(); err == nil {
@@ -57,15 +59,34 @@ func start(cfg Server, o Options, log *slog.Logger) (*process, error) {
 		return nil, notStarted(cfg.Command[0], err)
 	}
 	p.stdout, p.stderr = files[0], files[2]
+	guard := watch(p.cmd, cfg.Name, log)
 	go func() {
 		p.said.fill(p.stderr)
 		close(p.silent)
 	}()
 	go func() {
-		reap(p.cmd)
+		_ = group.Reap(p.cmd) // how it ended is in ProcessState
+		if guard != nil {
+			guard.Release()
+		}
 		close(p.exited)
 	}()
 	return p, nil
+}
+
+// watch sees to it that the program ends when this one is killed outright: one
+// that hangs in a call does not hear that its input has ended. A program runs
+// without a guard where there is no shell to be one.
+func watch(cmd *exec.Cmd, name string, log *slog.Logger) *group.Guard {
+	g, err := group.NewGuard()
+	if err == nil {
+		if err = g.Watch(cmd); err == nil {
+			return g
+		}
+		g.Release()
+	}
+	log.Debug("mcp server without a guard: it may outlive a kill of this program", "server", name, "err", err)
+	return nil
 }
 
 func closeFile(f *os.File) {
@@ -93,7 +114,7 @@ func (p *process) stop(grace time.Duration) (err error) {
 	p.ending.Do(func() {
 		_ = p.stdin.Close() // it may be gone already
 		if !within(p.exited, grace) {
-			killGroup(p.cmd)
+			group.Kill(p.cmd)
 			if !within(p.exited, max(grace, time.Second)) {
 				err = errors.New("the program does not end when it is killed")
 			}

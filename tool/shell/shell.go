@@ -31,6 +31,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/tool"
+	"github.com/outcrop-dev/outcrop/tool/internal/group"
 )
 
 const (
@@ -120,7 +121,7 @@ func run(ctx context.Context, o Options, command string, timeout time.Duration) 
 	if err != nil {
 		return tool.Result{}, notStarted(o.Dir, err)
 	}
-	defer watch.release()
+	defer watch.Release()
 
 	out := capture{half: maxCapture / 2}
 	read := make(chan struct{})
@@ -129,7 +130,7 @@ func run(ctx context.Context, o Options, command string, timeout time.Duration) 
 		out.fill(r)
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- reap(cmd) }()
+	go func() { ended <- group.Reap(cmd) }()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	timedOut, cancelled := false, false
@@ -141,7 +142,7 @@ func run(ctx context.Context, o Options, command string, timeout time.Duration) 
 		cancelled = true
 	}
 	if timedOut || cancelled {
-		killGroup(cmd)
+		group.Kill(cmd)
 		err = <-ended
 	}
 	drained := true

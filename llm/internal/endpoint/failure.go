@@ -215,6 +215,8 @@ func (c *Call) Reported(e Error) *message.Failure {
 		return f
 	}
 	switch {
+	case e.Status == 403 && said != "" && !aboutKey(e.Message):
+		return as(message.CodeAuth, "access was refused"+tag+said)
 	case e.Status == 401, e.Status == 403, e.Status == 0 && has("invalid_api_key", "authentication_error", "permission_error"):
 		if c.Key == "" {
 			return as(message.CodeAuth, "a key is needed"+tag+": set key_env or key_command")
@@ -243,6 +245,18 @@ func (c *Call) Reported(e Error) *message.Failure {
 		return as(message.CodeInvalidRequest, "the request was refused"+tag+said)
 	}
 	return as(message.CodeServer, "an error came in the middle of the reply"+said)
+}
+
+// aboutKey reports that the reason of a refusal is the key. Others are the
+// country, a model that is not released to everybody, a firewall.
+func aboutKey(reason string) bool {
+	reason = strings.ToLower(reason)
+	for _, word := range [...]string{"key", "token", "authenti", "credential", "unauthorized"} {
+		if strings.Contains(reason, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // retryAfter is the wait that the server asks for, in milliseconds, 0 for none.
