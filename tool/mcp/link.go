@@ -289,7 +289,7 @@ func (l *link) reason(ctx context.Context, err error) error {
 		return refused
 	case errors.Is(err, errTooMuch):
 		return errTooMuch
-	case l.proc != nil && (errors.Is(err, io.EOF) || !l.alive()) && within(l.proc.exited, l.s.o.times.stuck):
+	case l.proc != nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || !l.alive()) && within(l.proc.exited, l.s.o.times.stuck):
 		return errors.New("it ended (" + l.proc.how() + ")")
 	case errors.As(err, &cert):
 		return fmt.Errorf("certificate not trusted: %w", cert.Err)
