@@ -89,6 +89,7 @@ import (
 	"sync"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/tool"
@@ -255,6 +256,8 @@ func New(o Options) (*Agent, error) {
 			a.bracket = bracketOf(ev)
 		case outcrop.TypeCompactionEnd:
 			a.bracket = nil
+		case outcrop.TypeCompactionSummary, history.TypeSummarizerUsage:
+			a.chargeSummary(ev)
 		case outcrop.TypeOutcropRewind:
 			a.cutText = "" // it was taken out of the conversation
 		}

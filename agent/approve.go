@@ -117,7 +117,11 @@ func notApproved(text string) *tool.Error {
 // a refusal. err is one of the log.
 func (r *round) approve(c *pendingCall, tl tool.Tool, call tool.Call) (out *tool.Outcome, refused bool, err error) {
 	a := r.t.a
-	if !a.o.Policy.asks(tl.Class()) || a.remembered[call.Name+"\x00"+c.block.Arguments] {
+	class, err := classOf(tl, call)
+	if err != nil {
+		a.log.Error("tool classifier panicked", "tool", call.Name, "call", call.ID, "err", err)
+	}
+	if !a.o.Policy.asks(class) || a.remembered[call.Name+"\x00"+c.block.Arguments] {
 		return nil, false, nil
 	}
 	if a.o.Policy == AllowRead {
@@ -142,7 +146,7 @@ func (r *round) approve(c *pendingCall, tl tool.Tool, call tool.Call) (out *tool
 		return nil, false, err
 	}
 	a.enterPhase(place{phase: Asking, turn: r.t.n, step: r.t.step, tool: call.Name})
-	q := Question{ID: id, CallID: call.ID, Tool: call.Name, Class: tl.Class(), Arguments: c.block.Arguments, Preview: pre}
+	q := Question{ID: id, CallID: call.ID, Tool: call.Name, Class: class, Arguments: c.block.Arguments, Preview: pre}
 	answer, ok := awaitIn(r, a.ask(r.t.ctx, q))
 	if !ok {
 		if _, err := a.s.Append(outcrop.ApprovalDecided{ID: id, Outcome: "cancelled"}); err != nil {
@@ -171,6 +175,17 @@ func (r *round) approve(c *pendingCall, tl tool.Tool, call tool.Call) (out *tool
 	}
 	o := tool.Failed(notApproved(text))
 	return &o, true, nil
+}
+
+// classOf is the class of a call. A tool that panics when it is asked has the
+// class that asks most.
+func classOf(tl tool.Tool, call tool.Call) (class tool.Class, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			class, err = tool.Exec, fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return tool.ClassOf(tl, call), nil
 }
 
 // refuse records a question that was answered without asking.

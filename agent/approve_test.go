@@ -98,6 +98,10 @@ func TestApproval(t *testing.T) {
 				Results: []string{"done", "Error: not approved by the user: the approval policy is none"}, Codes: []string{"", notApproved}, Ran: 1}, false},
 		{"a call that would fail is not asked about", agent.AskAll, always(agent.Answer{Verdict: agent.AllowOnce}, nil), []string{"stale"},
 			decided{Results: []string{"Error: it changed"}, Codes: []string{"FileError CHANGED"}}, false},
+		{"a call of an edit tool that counts as exec asks under edits", agent.AskExec, always(agent.Answer{}, nil), []string{"hook", "edit"},
+			decided{Asked: []string{"hook"}, Decided: []string{"rejected"}, Results: []string{"Error: not approved by the user", "done"}, Codes: []string{notApproved, ""}, Ran: 1}, false},
+		{"so does one whose class cannot be told", agent.AskExec, always(agent.Answer{}, nil), []string{"odd"},
+			decided{Asked: []string{"odd"}, Decided: []string{"rejected"}, Results: []string{"Error: not approved by the user"}, Codes: []string{notApproved}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,7 +112,9 @@ func TestApproval(t *testing.T) {
 					return tool.Text("done"), nil
 				}
 				tools := withTools(t, &fakeTool{name: "look", class: tool.Read, run: run}, &fakeTool{name: "edit", class: tool.Edit, run: run},
-					&fakeTool{name: "exec", class: tool.Exec, run: run}, &staleTool{fakeTool{name: "stale", class: tool.Edit, run: run}})
+					&fakeTool{name: "exec", class: tool.Exec, run: run}, &staleTool{fakeTool{name: "stale", class: tool.Edit, run: run}},
+					&classedTool{fakeTool{name: "hook", class: tool.Edit, run: run}, func() tool.Class { return tool.Exec }},
+					&classedTool{fakeTool{name: "odd", class: tool.Edit, run: run}, func() tool.Class { panic("odd") }})
 				var calls []string
 				for _, name := range c.calls {
 					calls = append(calls, fmt.Sprintf(`{"name":%q,"args":{}}`, name))
@@ -129,6 +135,14 @@ func TestApproval(t *testing.T) {
 		})
 	}
 }
+
+// classedTool is a tool that tells the class of each call.
+type classedTool struct {
+	fakeTool
+	of func() tool.Class
+}
+
+func (c *classedTool) ClassOf(tool.Call) tool.Class { return c.of() }
 
 // staleTool is a tool whose preview finds that the call would fail.
 type staleTool struct{ fakeTool }

@@ -26,7 +26,7 @@ func FuzzInboxSplice(f *testing.F) {
 		if len(removed) > before || b.len() < before-len(removed) {
 			t.Fatalf("%d were there, %d removed, %d left", before, len(removed), b.len())
 		}
-		h := history{inbox: b, attempt: -1, cut: -1, badSplice: -1}
+		h := past{inbox: b, attempt: -1, cut: -1, badSplice: -1}
 		for _, typ := range []outcrop.Type{outcrop.TypeInboxSpliced, outcrop.TypeTurnStart, outcrop.TypeUserMessage, outcrop.TypeTurnEnd} {
 			h.read(outcrop.Event{Type: typ, Data: data}, true)
 		}

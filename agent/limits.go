@@ -1,9 +1,14 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"time"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/llm"
+	"github.com/outcrop-dev/outcrop/message"
 )
 
 // Limits bound what a turn may take. Zero values are the defaults.
@@ -92,16 +97,28 @@ func (s systemTimer) C() <-chan time.Time   { return s.t.C }
 func (s systemTimer) Reset(d time.Duration) { s.t.Reset(d) }
 func (s systemTimer) Stop()                 { s.t.Stop() }
 
-// Charge adds to what this agent has spent, in micro-dollars: for model calls
-// that were made for it besides its own, as those of a summariser. known is
-// false for a call whose cost nobody knows.
-func (a *Agent) Charge(ctx context.Context, microUSD int64, known bool) error {
-	return a.post(ctx, func() {
-		a.spent += max(microUSD, 0)
-		a.show(func(st *Status) {
-			if st.SpentMicroUSD = a.spent; !known {
-				st.Unpriced++
-			}
-		})
+// chargeSummary adds what calls for a summary took to what this agent has
+// spent. A model that is not the agent's own has no price here.
+func (a *Agent) chargeSummary(ev outcrop.Event) {
+	u := message.ParseUsage(jsonwire.Get(ev.Data, "usage"))
+	name, _ := jsonwire.Text(jsonwire.Get(ev.Data, "model"))
+	if ev.Type == outcrop.TypeCompactionSummary {
+		provider, _ := jsonwire.Text(jsonwire.Get(ev.Data, "provider"))
+		if name = provider + ":" + name; u == nil {
+			return // no model wrote it, or its calls tell for themselves
+		}
+	} else if jsonwire.TextIs(jsonwire.Get(ev.Data, "outcome"), string(history.OutcomeNothing)) {
+		return
+	}
+	var price *llm.Price
+	if name == a.model.Config.Provider+":"+a.model.Config.Model {
+		price = a.model.Price
+	}
+	cost, known := llm.Cost(u, price)
+	a.spent += cost
+	a.show(func(st *Status) {
+		if st.SpentMicroUSD = a.spent; !known {
+			st.Unpriced++
+		}
 	})
 }

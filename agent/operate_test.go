@@ -3,11 +3,14 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/agent"
+	"github.com/outcrop-dev/outcrop/history"
+	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -171,9 +174,20 @@ func TestABracketThatWasLeftBehindIsEndedWithItsTurn(t *testing.T) {
 
 func TestWhatASummariserCostsCounts(t *testing.T) {
 	live := newLive(t, ownHeader(), outcrop.Options{})
-	a := start(t, live, scripted(t, `{"text":"one"}`), func(o *agent.Options) { o.Limits.CostMicroUSD = 1000 })
+	var name string
+	a := start(t, live, scripted(t, `{"text":"one"}`), func(o *agent.Options) {
+		o.Limits.CostMicroUSD, o.Price = 1000, &llm.Price{Input: 1_000_000}
+		name = o.Provider.Name() + ":" + o.Config.Model
+	})
 	defer stop(t, a)
-	if err := a.Charge(background, 1000, true); err != nil {
+	err := a.Operate(background, func(ctx context.Context, op agent.Operation) error {
+		return op.Edit(ctx, func(s *outcrop.Session) error {
+			_, err := s.AppendRaw(outcrop.Event{Type: history.TypeSummarizerUsage, Ignorable: true, Data: fmt.Appendf(nil,
+				`{"purpose":"compaction","call":1,"model":"%s","outcome":"unused","usage":{"inputTokens":1000,"outputTokens":5}}`, name)})
+			return err
+		})
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if out := ask(t, a, "prompt"); out.Reason.Kind != outcrop.TurnAborted || out.Reason.Abort.Reason != "cost limit $0.001 reached" {

@@ -45,8 +45,8 @@ type claimed struct {
 	target outcrop.InboxTarget
 }
 
-// history is what one pass over the log tells an agent that starts on it.
-type history struct {
+// past is what one pass over the log tells an agent that starts on it.
+type past struct {
 	inbox     inbox
 	lastTurn  int
 	policy    string
@@ -107,8 +107,8 @@ func unknownCall(ev outcrop.Event) UnknownCall {
 
 // readHistory folds the log. The inbox begins after the seed: a fork does not
 // inherit what its parent had pending.
-func readHistory(log outcrop.Log, header outcrop.Header) history {
-	h := history{policy: policyAsk, attempt: -1, cut: -1, badSplice: -1}
+func readHistory(log outcrop.Log, header outcrop.Header) past {
+	h := past{policy: policyAsk, attempt: -1, cut: -1, badSplice: -1}
 	own := outcrop.Seq(0)
 	if header.SeedLength != nil {
 		own = outcrop.Seq(*header.SeedLength)
@@ -126,7 +126,7 @@ func readHistory(log outcrop.Log, header outcrop.Header) history {
 	return h
 }
 
-func (h *history) read(ev outcrop.Event, own bool) {
+func (h *past) read(ev outcrop.Event, own bool) {
 	switch ev.Type {
 	case outcrop.TypeTurnStart:
 		if n, ok := jsonwire.Int(jsonwire.Get(ev.Data, "turn")); ok {
@@ -184,7 +184,7 @@ func (h *history) read(ev outcrop.Event, own bool) {
 
 // endTurn decides about input that the turn claimed and that never entered:
 // the person took it back, or it was refused, or else it is pending again.
-func (h *history) endTurn(reason []byte) {
+func (h *past) endTurn(reason []byte) {
 	kind, _ := jsonwire.Text(jsonwire.Get(reason, "kind"))
 	byUser := kind == string(outcrop.TurnAborted) &&
 		jsonwire.TextIs(jsonwire.Get(jsonwire.Get(reason, "reason"), "kind"), string(ByUser))

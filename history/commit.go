@@ -93,6 +93,15 @@ func (r rules) count(m *meter.Meter, msg message.Message) int64 {
 	return m.Count(msg)
 }
 
+// most is the largest checkpoint of a range that is accepted.
+func (r rules) most(tokens int64) int64 {
+	most := tokens - 1
+	if r.shrink > 0 {
+		most = min(most, int64(r.shrink*float64(tokens)))
+	}
+	return most
+}
+
 // span is a range by positions, with the nodes it held when it was chosen.
 type span struct {
 	from, to int // to is behind it
@@ -103,19 +112,30 @@ type span struct {
 // rangeOf finds a range on the surface and judges its borders.
 func (c *Compaction) rangeOf(s *outcrop.Session, m *meter.Meter, rule rules) (span, error) {
 	const op = "compact"
-	start, end := m.Index(c.Start), m.Index(c.End)
-	switch {
-	case start < 0:
-		return span{}, notOnSurface(op, s.ID(), c.Start)
-	case end < 0:
-		return span{}, notOnSurface(op, s.ID(), c.End)
-	case end < start:
-		return span{}, refuse(op, s.ID(), CodeReversed, c.Start,
-			fmt.Sprintf("the range ends at node %d, which stands before its first node %d", c.End, c.Start), "swap the two")
-	case openBracket(s) != "":
+	start, end, err := ends(s.ID(), s.Log(), m, c.Start, c.End)
+	if err != nil {
+		return span{}, err
+	}
+	if openBracket(s) != "" {
 		return span{}, refuse(op, s.ID(), CodeBusy, -1, "another compaction has begun and has not ended", "wait for it, or open the session again")
 	}
 	return c.bordersOf(s, m, rule, start, end+1)
+}
+
+// ends finds the positions of the first and the last node of a range.
+func ends(session string, log outcrop.Log, m *meter.Meter, first, last outcrop.Seq) (start, end int, err error) {
+	const op = "compact"
+	start, end = m.Index(first), m.Index(last)
+	switch {
+	case start < 0:
+		return 0, 0, notOnSurface(op, session, log, first)
+	case end < 0:
+		return 0, 0, notOnSurface(op, session, log, last)
+	case end < start:
+		return 0, 0, refuse(op, session, CodeReversed, first,
+			fmt.Sprintf("the range ends at node %d, which stands before its first node %d", last, first), "swap the two")
+	}
+	return start, end, nil
 }
 
 func (c *Compaction) bordersOf(s *outcrop.Session, m *meter.Meter, rule rules, from, to int) (span, error) {
@@ -168,10 +188,9 @@ func (b bracket) startEvent() outcrop.Candidate {
 	return outcrop.LogCandidate(outcrop.CompactionStart{CompactionID: b.id, SourceCommandID: b.command, Turn: b.turn})
 }
 
-// fail closes a bracket that came to nothing.
-func (b bracket) fail(s *outcrop.Session, reason string) error {
-	_, err := s.Append(outcrop.CompactionEnd{CompactionID: b.id, SourceCommandID: b.command, Turn: b.turn, Error: reason})
-	return err
+// failed closes a bracket that came to nothing.
+func (b bracket) failed(reason string) outcrop.Candidate {
+	return outcrop.LogCandidate(outcrop.CompactionEnd{CompactionID: b.id, SourceCommandID: b.command, Turn: b.turn, Error: reason})
 }
 
 // checkpoint is the message that takes the place of a range.
@@ -197,11 +216,34 @@ func (c *Compaction) judge(session string, m *meter.Meter, r span, b bracket, ru
 	}
 	msg = c.checkpoint(b, r.seqs)
 	after = rule.count(m, msg)
-	if after >= r.tokens || rule.shrink > 0 && float64(after) > rule.shrink*float64(r.tokens) {
+	if after > rule.most(r.tokens) {
 		return msg, after, refuse("compact", session, CodeNotSmaller, c.Start,
 			fmt.Sprintf("the checkpoint has %d tokens, the range %d", after, r.tokens), "take a longer range or a shorter summary")
 	}
 	return msg, after, nil
+}
+
+// worthwhile refuses a range that no checkpoint can be smaller than, whatever
+// the summary is. The policy of dsh asks all the same.
+func (c *Compaction) worthwhile(session string, m *meter.Meter, r span, b bracket, rule rules) error {
+	if rule.counted {
+		return nil
+	}
+	empty := *c
+	empty.Summary = nil
+	frame := rule.count(m, empty.checkpoint(b, r.seqs))
+	if frame < rule.most(r.tokens) {
+		return nil
+	}
+	return refuse("compact", session, CodeNotSmaller, c.Start,
+		fmt.Sprintf("a checkpoint has at least %d tokens, the range %d", frame+1, r.tokens), "take a longer range")
+}
+
+// framed is the price of a checkpoint without a summary that does not say where
+// the originals are.
+func framed(m *meter.Meter) int64 {
+	var c Compaction
+	return m.Count(c.checkpoint(bracket{}, nil))
 }
 
 // commit appends the rest of a bracket behind the events in before, as one

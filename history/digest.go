@@ -10,6 +10,12 @@ import (
 	"github.com/outcrop-dev/outcrop/message"
 )
 
+// Who wrote a summary that no model did, as compaction/summary names it.
+const (
+	DigestProvider = "outcrop"
+	DigestModel    = "model-free"
+)
+
 // Digest condenses messages without a model: what people wrote, which tools
 // ran and how they ended, what the model said, and the heads of summaries that
 // are among them. It is the same for the same messages and has at most most

@@ -11,6 +11,7 @@
 //
 //	compaction/start
 //	outcrop/summarizer-call   one before each call
+//	outcrop/summarizer-usage  what a call took that the summary does not count
 //	compaction/summary        \
 //	user/message               | replace: the checkpoint
 //	compaction/end             |
@@ -55,12 +56,16 @@
 //	source.go     what is summarised  summarize.go  requests to models
 //	verdict.go    bad answers         digest.go     without a model
 //	breaker.go    when not to try     account.go    edits held against the cache
+//	took.go       what calls took     dry.go        a plan that is only told
+//	rebuild.go    a call made again   opened.go     a session as opening leaves it
 package history
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history/pin"
 )
 
 // Codes of the errors of this package; all wrap outcrop.ErrRefused.
@@ -82,8 +87,12 @@ func refuse(op, session string, code outcrop.Code, seq outcrop.Seq, msg, hint st
 	return &outcrop.Error{Op: op, Session: session, Code: code, Seq: seq, Offset: -1, Err: outcrop.ErrRefused, Msg: msg, Hint: hint}
 }
 
-func notOnSurface(op, session string, seq outcrop.Seq) error {
-	return refuse(op, session, CodeNotOnSurface, seq, "it is not on the surface", "outcrop surface lists the nodes")
+func notOnSurface(op, session string, log outcrop.Log, seq outcrop.Seq) error {
+	msg := "it is not on the surface"
+	if by, ok := pin.CoveredBy(log, seq); ok {
+		msg = fmt.Sprintf("it is covered by %d", by)
+	}
+	return refuse(op, session, CodeNotOnSurface, seq, msg, "outcrop surface lists the nodes")
 }
 
 // Editor runs functions on a session's one appender.

@@ -37,6 +37,7 @@ type plan struct {
 // planning is the surface as the policy layers sees it. All amounts are prices.
 type planning struct {
 	m     *meter.Meter
+	frame int64 // of a checkpoint without its summary
 	limit int64 // 0: unknown
 	keep  int64 // of the tail
 	least int64 // a run under it stays raw
@@ -146,7 +147,7 @@ func (p *planning) plan() plan {
 		for j < p.tail && !p.protected[j] {
 			j++
 		}
-		if j-i >= 2 && p.price(i, j) >= p.least {
+		if n := p.price(i, j); j-i >= 2 && n >= p.least && n > p.frame+1 {
 			out.runs = append(out.runs, p.job(i, j, 1, false))
 		}
 		i = j

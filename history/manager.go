@@ -90,6 +90,7 @@ type NoticeKind string
 const (
 	Full       NoticeKind = "full"       // compaction is off, or nothing can be taken away
 	Degraded   NoticeKind = "degraded"   // a summariser failed
+	Overflowed NoticeKind = "overflowed" // a request was too long, room is made for another try
 	Compacting NoticeKind = "compacting" // a summariser is called
 )
 
@@ -199,7 +200,8 @@ type Report struct {
 	// Queued are results that will be shortened before the next step, because
 	// the session must stay readable for dsh, which allows it only in a turn.
 	Queued []outcrop.Seq
-	// Before and After are the tokens of the next request.
+	// Before and After are the tokens of the next request; After is the most
+	// that it would have, with DryRun.
 	Before, After int64
 	Calls         int // of the summariser
 	// Notice is what a person should know: that nothing can be taken away.
@@ -214,6 +216,7 @@ type Planned struct {
 	Kind        string        // KindCompaction or KindPrune
 	Nodes       []outcrop.Seq // the range, in model order
 	Tokens      int64         // estimated
+	AtMost      int64         // of what would take its place; of a prune it is the figure
 	Level       int           // of the checkpoint, 0 for a prune
 	Invalidates int64         // tokens of the last request that leave the cache
 }
@@ -262,6 +265,7 @@ func (m *Manager) Overflow(ctx context.Context, ed Editor) (retry bool, rep Repo
 		rep, err = o.report(nil)
 		return false, rep, err
 	}
+	m.notify(Overflowed, m.tooLong())
 	if m.o.Policy == DSH {
 		err = o.overflowDSH()
 	} else {
@@ -272,6 +276,19 @@ func (m *Manager) Overflow(ctx context.Context, ed Editor) (retry bool, rep Repo
 		return false, rep, ctx.Err()
 	}
 	return len(rep.Edits) > 0 && err == nil, rep, err
+}
+
+// tooLong says that a request was too long. By how much is said where the
+// measure knows it: the provider counts for itself.
+func (m *Manager) tooLong() string {
+	text := "context too long"
+	if p := m.meter.Provider(); p != "" {
+		text = p + ": " + text
+	}
+	if used := m.meter.Used(); m.o.Window > 0 && used > m.o.Window {
+		text += " (" + llm.Thousands(used) + " of " + llm.Thousands(m.o.Window) + ")"
+	}
+	return text + ": compacting once, then trying again"
 }
 
 // Request is a compaction by hand.

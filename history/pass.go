@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/outcrop-dev/outcrop"
@@ -80,6 +81,9 @@ func (o *op) report(err error) (Report, error) {
 		return o.rep, lerr
 	}
 	o.rep.After = o.m.meter.Used()
+	if o.dry {
+		o.rep.After = o.afterPlanned()
+	}
 	o.rep.Calls = o.calls
 	if err == nil {
 		o.rep.Err = o.fails
@@ -89,7 +93,11 @@ func (o *op) report(err error) (Report, error) {
 	if o.why != byHand {
 		o.m.brk.trip(o.m.meter)
 		// By hand the error goes to who asked.
-		o.m.log.Warn("history operation", "session", o.m.session, "code", string(outcrop.CodeOf(err)), "err", err)
+		level := slog.LevelWarn
+		if o.fails != nil {
+			level = slog.LevelInfo // a notice was given
+		}
+		o.m.log.Log(o.ctx, level, "history operation", "session", o.m.session, "code", string(outcrop.CodeOf(err)), "err", err)
 	}
 	if errors.Is(err, outcrop.ErrRefused) || errors.Is(err, outcrop.ErrVetoed) {
 		return o.rep, nil
@@ -100,7 +108,7 @@ func (o *op) report(err error) (Report, error) {
 // planning makes the view of the policy layers. keep is in tokens.
 func (o *op) planning(keep, least int64) *planning {
 	mt := o.m.meter
-	return &planning{m: mt, limit: mt.Unscale(o.m.o.Limit()), keep: mt.Unscale(keep), least: mt.Unscale(least), pins: o.pins, comes: o.prompt}
+	return &planning{m: mt, frame: framed(mt), limit: mt.Unscale(o.m.o.Limit()), keep: mt.Unscale(keep), least: mt.Unscale(least), pins: o.pins, comes: o.prompt}
 }
 
 func (o *op) keepTokens() int64 { return int64(o.m.o.Keep * float64(o.m.o.Window)) }
@@ -155,15 +163,6 @@ func (o *op) pressure() error {
 // checkpoints while they take too much.
 func (o *op) reduce(p *planning) error {
 	plan := p.plan()
-	if o.dry {
-		if plan.group != nil {
-			o.planned(*plan.group)
-		}
-		for _, j := range plan.runs {
-			o.planned(j)
-		}
-		return nil
-	}
 	if plan.group != nil {
 		if err := o.run(*plan.group); err != nil {
 			return err
@@ -173,6 +172,9 @@ func (o *op) reduce(p *planning) error {
 		if err := o.run(j); err != nil {
 			return err
 		}
+	}
+	if o.dry { // what is merged then depends on what the summaries are
+		return nil
 	}
 	for range maxCalls {
 		if err := o.look(); err != nil {
@@ -225,54 +227,40 @@ func (o *op) hand() error { return o.reduce(o.planning(0, 0)) }
 // explicit condenses a range that somebody named.
 func (o *op) explicit(start, end outcrop.Seq) error {
 	mt := o.m.meter
-	from, to := mt.Index(start), mt.Index(end)
-	j := job{level: 1, most: o.planning(0, 0).summaryCap(), seqs: []outcrop.Seq{start, end}}
+	from, to, err := ends(o.m.session, o.log, mt, start, end)
+	if err != nil {
+		return err
+	}
+	j := job{level: 1, most: o.planning(0, 0).summaryCap(), seqs: mt.Seqs()[from : to+1]}
 	if o.m.o.Policy == DSH {
 		j.level, j.most = 0, dshSummary
 	}
-	if from >= 0 && to >= from {
-		j.seqs = mt.Seqs()[from : to+1]
-		for i := from; i <= to; i++ {
-			if o.pins[j.seqs[i-from]] {
-				return refuse("compact", o.m.session, CodeProtected, j.seqs[i-from], "the node is pinned", "end the pin first")
-			}
-			if o.m.o.Policy == Layers {
-				j.level = max(j.level, mt.Node(i).Level+1)
-			}
+	for i := from; i <= to; i++ {
+		if o.pins[j.seqs[i-from]] {
+			return refuse("compact", o.m.session, CodeProtected, j.seqs[i-from], "the node is pinned", "end the pin first")
 		}
-	}
-	if o.dry && from >= 0 && to >= from {
-		o.planned(j)
-		return nil
+		if o.m.o.Policy == Layers {
+			j.level = max(j.level, mt.Node(i).Level+1)
+		}
 	}
 	return o.run(j)
 }
 
-func (o *op) planned(j job) {
-	mt := o.m.meter
-	from := mt.Index(j.seqs[0])
-	o.rep.Planned = append(o.rep.Planned, Planned{
-		Kind: KindCompaction, Nodes: j.seqs, Level: j.level,
-		Tokens: mt.Sum(from, from+len(j.seqs)), Invalidates: mt.Cached(from),
-	})
-}
-
 // run carries out one bracket.
 func (o *op) run(j job) error {
-	if o.dry {
-		o.planned(j)
-		return nil
-	}
 	if err := o.ctx.Err(); err != nil {
 		return err
 	}
 	c := Compaction{CommandID: o.command, Start: j.seqs[0], End: j.seqs[len(j.seqs)-1], Level: j.level}
-	if o.m.o.NewID != nil {
-		c.ID = o.m.o.NewID()
-	}
 	rule := rules{counted: o.m.o.Policy == DSH}
 	if j.merge {
 		rule.shrink = mergeShrink
+	}
+	if o.dry {
+		return o.planned(c, j, rule)
+	}
+	if o.m.o.NewID != nil {
+		c.ID = o.m.o.NewID()
 	}
 	var (
 		b   bracket
@@ -298,6 +286,9 @@ func (o *op) run(j job) error {
 			return err
 		}
 		c.Recall = !rule.counted && src.recalls()
+		if err := c.worthwhile(s.ID(), o.m.meter, r, b, rule); err != nil {
+			return err
+		}
 		_, err = s.Append(outcrop.CompactionStart{CompactionID: b.id, SourceCommandID: b.command, Turn: b.turn})
 		if err == nil {
 			o.m.own = &b
@@ -307,7 +298,7 @@ func (o *op) run(j job) error {
 	if err != nil {
 		return err
 	}
-	free, err := o.fill(&c, b, r, src, j, rule)
+	free, calls, err := o.fill(&c, b, r, src, j, rule)
 	var e Edit
 	if err == nil {
 		err = o.ed.Edit(o.ctx, func(s *outcrop.Session) (err error) {
@@ -323,14 +314,14 @@ func (o *op) run(j job) error {
 			if err := o.ctx.Err(); err != nil {
 				return err
 			}
-			if e, err = c.commit(s, o.m.meter, r, b, rule); err == nil {
+			if e, err = c.commit(s, o.m.meter, r, b, rule, calls.uncounted(!free)...); err == nil {
 				o.m.own = nil
 			}
 			return err
 		})
 	}
 	if err != nil {
-		return errors.Join(err, o.fail(b, err))
+		return errors.Join(err, o.fail(b, err, calls))
 	}
 	e.ModelFree = free
 	o.rep.Edits = append(o.rep.Edits, e)
@@ -362,14 +353,14 @@ func (o *op) changed(seq outcrop.Seq) error {
 }
 
 // fail writes the end of a bracket that came to nothing, also when the caller
-// was cancelled.
-func (o *op) fail(b bracket, why error) error {
+// was cancelled, with what its calls took.
+func (o *op) fail(b bracket, why error, calls calls) error {
 	return o.ed.Edit(context.WithoutCancel(o.ctx), func(s *outcrop.Session) error {
 		if openBracket(s) != b.id {
 			o.m.own = nil
 			return nil
 		}
-		err := b.fail(s, reason(why))
+		_, err := s.AppendAll(append(calls.uncounted(false), b.failed(reason(why)))...)
 		if err == nil {
 			o.m.own = nil
 		}
@@ -385,7 +376,7 @@ func (o *op) closeOwn(s *outcrop.Session) error {
 		o.m.own = nil
 		return nil
 	}
-	if err := own.fail(s, "abandoned"); err != nil {
+	if _, err := s.AppendAll(own.failed("abandoned")); err != nil {
 		return err
 	}
 	o.m.own = nil
@@ -393,40 +384,41 @@ func (o *op) closeOwn(s *outcrop.Session) error {
 }
 
 // fill gets a summary: from the summariser, and in the policy layers, where
-// that fails, from the digest.
-func (o *op) fill(c *Compaction, b bracket, r span, src source, j job, rule rules) (free bool, err error) {
+// that fails, from the digest. It gives back the calls that were made.
+func (o *op) fill(c *Compaction, b bracket, r span, src source, j job, rule rules) (free bool, calls calls, err error) {
 	digested := o.m.o.Policy == Layers
 	if !o.modelFree && o.m.o.Provider != nil {
-		if err = o.summarize(c, b, src, j); err == nil {
+		if calls, err = o.summarize(c, b, src, j); err == nil {
 			_, _, err = c.judge(o.m.session, o.m.meter, r, b, rule)
 		}
 		if err == nil {
-			return false, nil
+			return false, calls, nil
 		}
 		if o.ctx.Err() != nil {
-			return false, o.ctx.Err()
+			return false, calls, o.ctx.Err()
 		}
 		var u *unrecorded
 		if errors.As(err, &u) {
-			return false, err
+			return false, calls, err
 		}
 		if !digested {
-			return false, noSummary(o.m.session, err)
+			return false, calls, noSummary(o.m.session, err)
 		}
 		o.fails = errors.Join(o.fails, err)
-		o.m.log.Warn("the summariser failed, a digest takes its place", "session", o.m.session, "err", err)
+		// A person hears it from the notice.
+		o.m.log.Info("the summariser failed, a digest takes its place", "session", o.m.session, "err", err)
 		o.m.notify(Degraded, "the summary was made without a model: "+reason(err))
 	} else if !digested && !o.modelFree {
-		return false, refuse("compact", o.m.session, CodeSummarizer, -1, "no model can be asked", "")
+		return false, calls, refuse("compact", o.m.session, CodeSummarizer, -1, "no model can be asked", "")
 	}
 	c.RawOutput, c.Usage, c.MaxTokens = nil, nil, 0
-	c.Provider, c.Model = "outcrop", "model-free"
+	c.Provider, c.Model = DigestProvider, DigestModel
 	// A code point is a quarter of a token by the heuristic, and up to a few
 	// by other counters.
 	for points := 4 * min(j.most, r.tokens/2); ; points /= 2 {
 		c.Summary = []message.Block{message.Text(Digest(src.parsed[src.from:], points))}
-		if _, _, err = c.judge(o.m.session, o.m.meter, r, b, rule); err == nil || points < 64 {
-			return true, err
+		if _, _, err = c.judge(o.m.session, o.m.meter, r, b, rule); err == nil && o.within(j, c.Summary) || points < 64 {
+			return true, calls, err
 		}
 	}
 }
@@ -462,12 +454,7 @@ func (o *op) prune(list []shorter) error {
 		return nil
 	}
 	if o.dry {
-		for _, p := range list {
-			at := o.m.meter.Index(p.node)
-			o.rep.Planned = append(o.rep.Planned, Planned{
-				Kind: KindPrune, Nodes: []outcrop.Seq{p.node}, Tokens: o.m.meter.Sum(at, at+1), Invalidates: o.m.meter.Cached(at)})
-		}
-		return nil
+		return o.plannedPrunes(list)
 	}
 	return o.ed.Edit(o.ctx, func(s *outcrop.Session) error {
 		update(o.m.meter, s)
@@ -484,7 +471,7 @@ func (o *op) pruneHand(nodes []outcrop.Seq) error {
 	switch {
 	case len(nodes) == 0 && o.m.o.Policy == DSH:
 		short := o.dshPrunes()
-		if !o.dsh || mt.OpenTurn() >= 0 || o.dry {
+		if !o.dsh || mt.OpenTurn() >= 0 {
 			return o.prune(short)
 		}
 		for _, p := range short {
@@ -500,7 +487,7 @@ func (o *op) pruneHand(nodes []outcrop.Seq) error {
 	for _, seq := range nodes {
 		at := mt.Index(seq)
 		if at < 0 {
-			return notOnSurface("prune", o.m.session, seq)
+			return notOnSurface("prune", o.m.session, o.log, seq)
 		}
 		n := mt.Node(at)
 		if n.Kind != meter.Result {
@@ -522,12 +509,14 @@ func (o *op) pruneHand(nodes []outcrop.Seq) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if o.dsh && mt.OpenTurn() < 0 && !o.dry {
+	if o.dsh && mt.OpenTurn() < 0 {
 		for _, n := range list {
 			o.rep.Queued = append(o.rep.Queued, n.Seq)
 		}
-		o.m.queued = append(o.m.queued, o.rep.Queued...)
-		return nil
+		if !o.dry {
+			o.m.queued = append(o.m.queued, o.rep.Queued...)
+			return nil
+		}
 	}
 	return o.pruneNodes(list)
 }

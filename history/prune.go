@@ -45,35 +45,48 @@ type shorter struct {
 
 // commitPrunes gives results new content, all as one group.
 func commitPrunes(s *outcrop.Session, m *meter.Meter, list []shorter, rule rules) ([]Edit, error) {
+	edits, group, err := planPrunes(s, m, list, rule)
+	if err == nil {
+		_, err = s.AppendAll(group...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return edits, nil
+}
+
+// planPrunes judges results with new content and makes the group that commits
+// them.
+func planPrunes(s *outcrop.Session, m *meter.Meter, list []shorter, rule rules) (edits []Edit, group []outcrop.Candidate, err error) {
 	const op = "prune"
-	group := make([]outcrop.Candidate, 0, 3*len(list))
-	edits := make([]Edit, len(list))
+	group = make([]outcrop.Candidate, 0, 3*len(list))
+	edits = make([]Edit, len(list))
 	base := outcrop.Seq(s.Len())
 	at := positions(m, list)
 	for i, p := range list {
 		if at[i] < 0 {
-			return nil, notOnSurface(op, s.ID(), p.node)
+			return nil, nil, notOnSurface(op, s.ID(), s.Log(), p.node)
 		}
 		ev := s.Log().At(p.node)
 		if m.Node(at[i]).Kind != meter.Result {
-			return nil, refuse(op, s.ID(), CodeNotResult, p.node, fmt.Sprintf("event %d is a %s, not a tool/result", p.node, ev.Type), "")
+			return nil, nil, refuse(op, s.ID(), CodeNotResult, p.node, fmt.Sprintf("event %d is a %s, not a tool/result", p.node, ev.Type), "")
 		}
 		data := withContent(ev.Data, p.content)
 		after, err := message.Parse(jsonwire.Get(data, "message"))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		e := &edits[i]
 		e.TokensBefore, e.TokensAfter = m.Node(at[i]).Tokens, rule.count(m, after)
 		if rule.counted {
 			before, err := message.Parse(jsonwire.Get(ev.Data, "message"))
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			e.TokensBefore = dsh.Price(before)
 		}
 		if e.TokensAfter >= e.TokensBefore {
-			return nil, refuse(op, s.ID(), CodeNotSmaller, p.node,
+			return nil, nil, refuse(op, s.ID(), CodeNotSmaller, p.node,
 				fmt.Sprintf("the new content has %d tokens, the old %d", e.TokensAfter, e.TokensBefore), "")
 		}
 		e.CacheInvalidated = m.Cached(at[i])
@@ -91,10 +104,7 @@ func commitPrunes(s *outcrop.Session, m *meter.Meter, list []shorter, rule rules
 		group = append(group, outcrop.LogCandidate(outcrop.OutcropEdit{
 			ReplaceSeq: e.Replacement, Kind: KindPrune, TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, CacheInvalidated: e.CacheInvalidated}))
 	}
-	if _, err := s.AppendAll(group...); err != nil {
-		return nil, err
-	}
-	return edits, nil
+	return edits, group, nil
 }
 
 // positions finds the nodes of a list on the surface, -1 for one that is not

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/outcrop-dev/outcrop"
-	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
 )
@@ -42,24 +41,24 @@ const (
 // summarize gets the summary of a range from a model and puts it into c. It
 // takes the simplest way that fits into the model's window, and another one
 // when the model finds the request too long.
-func (o *op) summarize(c *Compaction, b bracket, src source, j job) error {
+func (o *op) summarize(c *Compaction, b bracket, src source, j job) (calls, error) {
 	if src.config.Model == "" {
-		return refuse("summarize", o.m.session, CodeSummarizer, -1, "the session has no request header that names a model", "")
+		return nil, refuse("summarize", o.m.session, CodeSummarizer, -1, "the session has no request header that names a model", "")
 	}
 	most := min(o.m.meter.Scale(j.most), maxSummary)
 	s := &summarizer{op: o, b: b, src: src, most: most, room: o.room(most)}
 	err := s.ways()
 	if err != nil {
-		return err
+		return s.calls, err
 	}
-	c.Summary, c.Usage = s.text, s.usage
+	c.Summary, c.Usage = s.text, s.calls.counted()
 	c.MaxTokens, c.Provider, c.Model = s.most, src.config.Provider, src.config.Model
-	if s.calls == 1 {
+	if len(s.calls) == 1 {
 		c.RawOutput = s.raw
 	} else {
 		c.RawOutput = nil
 	}
-	return nil
+	return s.calls, nil
 }
 
 // room is the price that a request may have; 0: unknown.
@@ -81,11 +80,10 @@ type summarizer struct {
 	src   source
 	most  int64 // tokens of the answer
 	room  int64 // price of the request, 0: unknown
-	calls int   // of this range
+	calls calls // of this range
 
-	text  []message.Block
-	raw   []message.Block
-	usage *message.Usage
+	text []message.Block
+	raw  []message.Block
 }
 
 // ways tries whole, cut and part.
@@ -232,7 +230,7 @@ func (s *summarizer) call(mode string, nodes []llm.Node, raw []*outcrop.Message,
 	given := append([]llm.Node(nil), nodes...)
 	list := []byte{'['}
 	for i := range extra {
-		extra[i].ID = fmt.Sprintf("%s-ask-%d-%d", s.b.id, s.calls+1, i+1)
+		extra[i].ID = fmt.Sprintf("%s-ask-%d-%d", s.b.id, len(s.calls)+1, i+1)
 		given = append(given, llm.Node{Seq: int64(s.src.prefix) + 1 + int64(i), Message: extra[i]})
 		if i > 0 {
 			list = append(list, ',')
@@ -256,10 +254,11 @@ func (s *summarizer) call(mode string, nodes []llm.Node, raw []*outcrop.Message,
 		return err
 	}
 	s.op.calls++
-	s.calls++
+	c := &took{purpose: string(llm.Compaction), turn: s.b.turn, call: len(s.calls) + 1, model: s.src.config.Provider + ":" + s.src.config.Model}
+	s.calls = append(s.calls, c)
 	err := s.ed.Edit(s.ctx, func(sess *outcrop.Session) error {
 		_, err := sess.Append(outcrop.OutcropSummarizerCall{
-			Purpose: string(llm.Compaction), Turn: s.b.turn, Call: s.calls, Model: s.src.config.Provider + ":" + s.src.config.Model,
+			Purpose: c.purpose, Turn: c.turn, Call: c.call, Model: c.model,
 			Prefix: s.src.prefix, Through: through, Mode: mode, Extra: list, Digest: digestOf(s.src.header, given, raw),
 		})
 		return err
@@ -270,16 +269,17 @@ func (s *summarizer) call(mode string, nodes []llm.Node, raw []*outcrop.Message,
 	if err != nil {
 		return &unrecorded{err}
 	}
-	if s.calls == 1 {
+	if c.call == 1 {
 		s.m.notify(Compacting, fmt.Sprintf("condensing %d messages", len(s.src.msgs)-s.src.from))
 	}
-	asm, err := s.stream(req)
-	s.usage = sum(s.usage, asm.Usage())
+	asm, began, err := s.stream(req)
+	c.began, c.usage = began, sensible(asm.Usage())
 	if err != nil {
 		return err
 	}
 	s.raw = asm.Blocks()
 	s.text, err = s.read(&asm, extra)
+	c.answered = err == nil
 	return err
 }
 
@@ -292,12 +292,13 @@ func (u *unrecorded) Unwrap() error { return u.err }
 
 var errTimeout = errors.New("the summariser did not answer in time")
 
-// stream reads an answer to its end. A provider that ignores its cancel, or
-// panics, is left behind.
-func (s *summarizer) stream(req llm.Request) (message.Assembler, error) {
+// stream reads an answer to its end. began says that something of it came, or
+// may have. A provider that ignores its cancel, or panics, is left behind.
+func (s *summarizer) stream(req llm.Request) (asm message.Assembler, began bool, err error) {
 	type answer struct {
-		asm message.Assembler
-		err error
+		asm   message.Assembler
+		began bool
+		err   error
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
@@ -316,6 +317,8 @@ func (s *summarizer) stream(req llm.Request) (message.Assembler, error) {
 				a.err = err
 				return
 			}
+			// What a provider says when it is refused is no answer.
+			a.began = a.began || chunk.Type != message.FinishChunk || chunk.Reason == nil || chunk.Reason.Failure == nil
 			if size += 32 + len(chunk.Text); chunk.Block != nil {
 				size += len(chunk.Block.Text) + len(chunk.Block.Arguments)
 			}
@@ -329,14 +332,14 @@ func (s *summarizer) stream(req llm.Request) (message.Assembler, error) {
 	select {
 	case a := <-done:
 		if err := s.ctx.Err(); err != nil {
-			return a.asm, err
+			return a.asm, a.began, err
 		}
-		return a.asm, a.err
+		return a.asm, a.began, a.err
 	case <-s.ctx.Done():
-		return message.Assembler{}, s.ctx.Err()
+		return asm, true, s.ctx.Err()
 	case <-s.m.o.After(s.m.o.Timeout):
 		cancel(errTimeout)
-		return message.Assembler{}, errTimeout
+		return asm, true, errTimeout
 	}
 }
 
@@ -348,37 +351,3 @@ func tooLong(err error) bool {
 	var f *message.Failure
 	return errors.As(err, &f) && f.Code == message.CodeContextWindow
 }
-
-// sum adds what calls used.
-func sum(a, b *message.Usage) *message.Usage {
-	if a == nil && b == nil {
-		return nil
-	}
-	out := &message.Usage{}
-	for _, u := range []*message.Usage{a, b} {
-		if u == nil {
-			continue
-		}
-		out.InputTokens = safe(out.InputTokens + safe(u.InputTokens))
-		out.OutputTokens = safe(out.OutputTokens + safe(u.OutputTokens))
-		addTo(&out.CacheReadTokens, u.CacheReadTokens)
-		addTo(&out.CacheWriteTokens, u.CacheWriteTokens)
-		addTo(&out.ReasoningTokens, u.ReasoningTokens)
-	}
-	return out
-}
-
-// addTo adds what may not have been reported.
-func addTo(into **int64, n *int64) {
-	if n == nil {
-		return
-	}
-	total := safe(*n)
-	if *into != nil {
-		total = safe(total + **into)
-	}
-	*into = &total
-}
-
-// safe keeps nonsense that a provider reported in a number that a log can hold.
-func safe(n int64) int64 { return min(max(n, 0), jsonwire.MaxSafe) }

@@ -315,6 +315,22 @@ func (m *Meter) used() (int64, Basis) {
 	return m.system + m.tools + all, Estimate
 }
 
+// UsedWithout is what Used will say when an edit at position from has taken a
+// price away.
+func (m *Meter) UsedWithout(from int, price int64) int64 {
+	left := m.sums[len(m.nodes)] - price
+	switch {
+	case m.anchor.at >= 0 && m.sameHeader() && from >= m.anchor.nodes:
+		return m.anchor.tokens + m.Scale(left-m.sums[m.anchor.nodes])
+	case m.ratio > 0:
+		return m.Scale(m.system + m.tools + left)
+	}
+	return m.system + m.tools + left
+}
+
+// Provider is that of the request header in force, "" without one.
+func (m *Meter) Provider() string { return m.provider }
+
 func (m *Meter) sameHeader() bool {
 	return len(m.header) == len(m.anchor.header) && (len(m.header) == 0 || &m.header[0] == &m.anchor.header[0])
 }

@@ -1,25 +1,28 @@
 package rewind
 
 import (
+	"fmt"
+
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history/pin"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
 // Again plans to send a prompt once more: the rewind to before it, and the
 // message to send, without an id. at is the seq of the prompt; negative: the
-// last one on the surface. edit takes the place of its text unless it is empty;
+// last one that no rewind took away. One that cannot be gone back to, because a
+// checkpoint stands for it and for what came before it, is refused. edit takes the place of its text unless it is empty;
 // images and other blocks come along.
 func Again(s *outcrop.Session, at outcrop.Seq, edit string) (Plan, message.Message, error) {
-	log, nodes := s.Log(), s.Surface().Nodes()
+	log := s.Log()
 	if at < 0 {
-		for i := len(nodes) - 1; i >= 0 && at < 0; i-- {
-			if isPrompt(log.At(nodes[i])) {
-				at = nodes[i]
-			}
+		var err error
+		if at, err = lastPrompt(log); err != nil {
+			return Plan{}, message.Message{}, err
 		}
 		if at < 0 {
-			return Plan{}, message.Message{}, refuse(s, CodeNoPrompt, -1, "there is no prompt on the surface", "")
+			return Plan{}, message.Message{}, refuse(s, CodeNoPrompt, -1, "there is no prompt to send again", "")
 		}
 	} else if int(at) >= log.Len() || !isPrompt(log.At(at)) {
 		return Plan{}, message.Message{}, refuse(s, CodeNoPrompt, at, "it is no prompt", "outcrop show lists the prompts")
@@ -39,10 +42,32 @@ func Again(s *outcrop.Session, at outcrop.Seq, edit string) (Plan, message.Messa
 		m.Content = content
 	}
 	p, err := Find(s, at)
+	if outcrop.CodeOf(err) == CodeStraddles {
+		if by, ok := pin.CoveredBy(log, at); ok {
+			err = refuse(s, CodeStraddles, at, fmt.Sprintf("it is covered by checkpoint %d", by),
+				fmt.Sprintf("use outcrop fork %s --at %d", s.ID(), turnEndBefore(log, at)))
+		}
+	}
 	if err == nil && at > 0 {
 		p.Prompt = at
 	}
 	return p, m, err
+}
+
+// lastPrompt is the newest prompt of a log that no rewind took away, -1 when
+// there is none.
+func lastPrompt(log outcrop.Log) (outcrop.Seq, error) {
+	fold, err := outcrop.FoldSurface(log.Records(0))
+	if err != nil {
+		return -1, err
+	}
+	gone := Gone(log, fold.Replacements)
+	for seq := outcrop.Seq(log.Len() - 1); seq >= 0; seq-- {
+		if _, away := gone[seq]; !away && isPrompt(log.At(seq)) {
+			return seq, nil
+		}
+	}
+	return -1, nil
 }
 
 // Versions groups the prompts of a log that were sent in each other's place,

@@ -143,6 +143,44 @@ func (k *talk) back(target outcrop.Seq) outcrop.Seq {
 	return at
 }
 
+// A prompt under a checkpoint is still the last one: no older prompt is sent in
+// its place.
+func TestTheLastPromptIsThatOfTheLog(t *testing.T) {
+	k := newTalk(t, false)
+	first, _ := k.say("one")
+	second, end := k.say("two")
+	third, last := k.say("three")
+	again := func() (rewind.Plan, error) {
+		p, _, err := rewind.Again(k.Session, -1, "")
+		return p, err
+	}
+	if p, err := again(); err != nil || p.Prompt != third || p.To != end {
+		t.Fatalf("plain: %+v, %v", p, err)
+	}
+	nodes := k.Surface().Nodes()
+	cp := k.cover(second, nodes[len(nodes)-1])
+	_, err := again()
+	for _, part := range []string{fmt.Sprintf("event %d", third), fmt.Sprintf("covered by checkpoint %d", cp), fmt.Sprintf("use outcrop fork s --at %d", end)} {
+		if outcrop.CodeOf(err) != rewind.CodeStraddles || !strings.Contains(err.Error(), part) {
+			t.Errorf("covered with what came before it: %v, want %s", err, part)
+		}
+	}
+	// To before all that the checkpoint stands for, it goes.
+	if p, _, err := rewind.Again(k.Session, second, ""); err != nil || len(p.Removed) != 1 || p.Removed[0] != cp {
+		t.Errorf("the first prompt under it: %+v, %v", p, err)
+	}
+	// What a rewind took away is no last prompt.
+	k.back(last)
+	k.back(second)
+	if p, err := again(); err != nil || p.Prompt != first || p.To != 0 {
+		t.Errorf("after a rewind: %+v, %v", p, err)
+	}
+	k.back(0)
+	if _, err := again(); outcrop.CodeOf(err) != rewind.CodeNoPrompt {
+		t.Errorf("with nothing left: %v", err)
+	}
+}
+
 func TestTheConversationGoesBack(t *testing.T) {
 	for _, compatible := range []bool{false, true} {
 		notice := []string{}

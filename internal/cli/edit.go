@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
@@ -38,6 +39,20 @@ func (a *app) onSession(ctx context.Context, name string, dry bool, f func(t *de
 	}
 	err = f(t, live.Session())
 	return errors.Join(err, live.Close(context.WithoutCancel(ctx)))
+}
+
+// onHistory is onSession for a command that plans before it does: with dry f gets
+// the session as the deed would open it, with what a crash left open closed.
+func (a *app) onHistory(ctx context.Context, name string, dry bool, f func(s *outcrop.Session) error) error {
+	return a.onSession(ctx, name, dry, func(_ *desk.Target, s *outcrop.Session) error {
+		if dry {
+			var err error
+			if s, err = history.AsOpened(s); err != nil {
+				return err
+			}
+		}
+		return f(s)
+	})
 }
 
 // seqArg reads a seq that a person typed.

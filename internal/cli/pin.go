@@ -39,7 +39,7 @@ away. Without SEQ the pins are listed.`,
 			if err != nil {
 				return err
 			}
-			return a.onSession(c.Context(), args[0], dry, func(_ *desk.Target, s *outcrop.Session) error {
+			return a.onHistory(c.Context(), args[0], dry, func(s *outcrop.Session) error {
 				return a.pin(s, node, remove, dry)
 			})
 		},

@@ -6,7 +6,6 @@ import (
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/internal/answer"
-	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/view"
 )
@@ -39,7 +38,7 @@ inside a turn; there run and chat do it.`,
 				}
 				nodes = append(nodes, n)
 			}
-			return a.onSession(c.Context(), args[0], dry, func(_ *desk.Target, s *outcrop.Session) error {
+			return a.onHistory(c.Context(), args[0], dry, func(s *outcrop.Session) error {
 				rc, _ := s.RequestContext()
 				m, err := history.NewManager(history.Options{Policy: history.Policy(policy), Window: rc.ContextWindow, Logger: a.Logger})
 				if err != nil {
@@ -50,7 +49,11 @@ inside a turn; there run and chat do it.`,
 					return err
 				}
 				if len(r.Queued) > 0 {
-					return exit.Refusedf("this session must stay readable for dsh, which allows it only inside a turn: nothing was changed; use /prune in outcrop chat")
+					done := "nothing was changed"
+					if dry {
+						done = "nothing would be changed"
+					}
+					return exit.Refusedf("this session must stay readable for dsh, which allows it only inside a turn: %s; use /prune in outcrop chat", done)
 				}
 				return a.tellEdits(s, r, dry)
 			})
@@ -69,10 +72,7 @@ func (a *app) tellEdits(s *outcrop.Session, r history.Report, dry bool) error {
 	for _, line := range view.Edits(r) {
 		a.Text(line + "\n")
 	}
-	if r.Err != nil {
-		a.Note("%s", exit.Explain(r.Err))
-	}
-	return nil
+	return nil // r.Err was a notice already
 }
 
 func editsJSON(s *outcrop.Session, r history.Report, dry bool) []byte {
@@ -85,7 +85,7 @@ func editsJSON(s *outcrop.Session, r history.Report, dry bool) []byte {
 	o.Raw("planned", answer.List(len(r.Planned), func(dst []byte, i int) []byte {
 		p := r.Planned[i]
 		return append(dst, answer.Inner().Text("kind", p.Kind).Raw("nodes", answer.Seqs(p.Nodes)).Number("tokens", p.Tokens).
-			Number("level", int64(p.Level)).Number("cacheInvalidated", p.Invalidates).End()...)
+			Number("atMost", p.AtMost).Number("level", int64(p.Level)).Number("cacheInvalidated", p.Invalidates).End()...)
 	}))
 	problem := ""
 	if r.Err != nil {

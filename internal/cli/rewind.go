@@ -9,7 +9,6 @@ import (
 	"github.com/outcrop-dev/outcrop/agent"
 	"github.com/outcrop-dev/outcrop/history/rewind"
 	"github.com/outcrop-dev/outcrop/internal/answer"
-	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/view"
@@ -35,7 +34,7 @@ session is dropped and printed.`,
 			if to < 0 {
 				return exit.Usagef("--to %d: an event has a seq from 0 on", to)
 			}
-			return a.onSession(c.Context(), args[0], dry, func(_ *desk.Target, s *outcrop.Session) error {
+			return a.onHistory(c.Context(), args[0], dry, func(s *outcrop.Session) error {
 				return a.rewind(c.Context(), s, outcrop.Seq(to), dry)
 			})
 		},

@@ -29,7 +29,8 @@ session of the store.
 Failed attempts count with what their provider reported, calls for compaction
 too. What a fork took over belongs to the session that it was forked from, and
 is counted once. A cost is "?" when the price or the usage of a call is not
-known, and begins with ">" when only a part of it is.`,
+known, and begins with ">" when only a part of it is. The notes "new header" and
+"new edit" say why a request could not begin as the one before it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("%s does not take %s: usage: %s", c.CommandPath(), term.Quote(args[1]), c.UseLine())

@@ -133,7 +133,7 @@ func (l *callList) add(c *usage.Call) error {
 	}
 	st := l.a.Style()
 	if l.lines == 1 {
-		l.a.Text(st.Bold(term.Pad("CALL", 22)+tabled("INPUT", 8)+tabled("CACHED", 8)+tabled("WRITTEN", 8)+tabled("OUTPUT", 8)+tabled("COST", 12)) + "\n")
+		l.a.Text(st.Bold(term.Pad("CALL", 22)+tabled("INPUT", 8)+tabled("CACHED", 8)+tabled("WRITTEN", 8)+tabled("OUTPUT", 8)+tabled("COST", 12)+"  NOTE") + "\n")
 	}
 	if model := term.Line(c.Provider + ":" + c.Model); model != l.model && model != ":" {
 		l.model = model

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
@@ -70,9 +71,7 @@ func (s *Scan) End() {
 		s.close(s.last, Open)
 	}
 	s.giveUp(s.last)
-	if s.summarising > 0 {
-		s.compaction(s.last, Open, nil)
-	}
+	s.abandon(Open)
 }
 
 func (s *Scan) event(ev *outcrop.Event) {
@@ -110,14 +109,27 @@ func (s *Scan) event(ev *outcrop.Event) {
 		}
 	case outcrop.TypeCompactionStart:
 		s.giveUp(*ev)
+		s.abandon(Interrupted)
+	case outcrop.TypeEndSeed:
+		s.abandon(Interrupted)
 	case outcrop.TypeOutcropSummarizer:
 		s.announced(ev)
+	case history.TypeSummarizerUsage:
+		s.uncounted(ev)
 	case outcrop.TypeCompactionSummary:
 		s.summary(ev)
 	case outcrop.TypeCompactionEnd:
 		if s.summarising > 0 {
 			s.compaction(*ev, Failed, nil)
 		}
+	}
+}
+
+// abandon ends the calls of a compaction that a crash cut off, with the last
+// event before.
+func (s *Scan) abandon(how Outcome) {
+	if s.summarising > 0 {
+		s.compaction(s.last, how, nil)
 	}
 }
 
@@ -212,23 +224,23 @@ func (s *Scan) give(c Call, at outcrop.Event, billed bool) {
 	c.Seq, c.Time = at.Seq, at.Time
 	c.Inherited = at.Seq < s.seed
 	c.Usage = sensible(c.Usage)
-	if c.Usage != nil && s.price != nil {
-		if micro, ok := llm.Cost(c.Usage, s.price(c.Provider, c.Model)); ok {
+	var price *llm.Price
+	if s.price != nil {
+		price = s.price(c.Provider, c.Model)
+	}
+	if c.Usage != nil {
+		if micro, ok := llm.Cost(c.Usage, price); ok {
 			c.Cost = &micro
 		}
 	}
 	c.Unpriced = c.Cost == nil && (billed || c.Usage != nil)
+	c.NoPrice = price == nil && !c.Unpriced
 	s.each(c)
 }
 
 // announced takes a call of another purpose. Its model is PROVIDER:MODEL.
 func (s *Scan) announced(ev *outcrop.Event) {
-	c := Call{Turn: number(ev.Data, "turn"), Calls: 1, Outcome: Answered, Provider: s.provider}
-	c.Purpose, _ = jsonwire.Text(jsonwire.Get(ev.Data, "purpose"))
-	c.Model, _ = jsonwire.Text(jsonwire.Get(ev.Data, "model"))
-	if provider, model, ok := strings.Cut(c.Model, ":"); ok {
-		c.Provider, c.Model = provider, model
-	}
+	c := s.otherwise(ev)
 	if c.Purpose == string(llm.Compaction) {
 		s.summarising++
 		s.summariser = [2]string{c.Provider, c.Model}
@@ -237,10 +249,40 @@ func (s *Scan) announced(ev *outcrop.Event) {
 	s.give(c, *ev, true)
 }
 
+// otherwise is the call of another purpose that an event is about.
+func (s *Scan) otherwise(ev *outcrop.Event) Call {
+	c := Call{Turn: number(ev.Data, "turn"), Calls: 1, Outcome: Answered, Provider: s.provider}
+	c.Purpose, _ = jsonwire.Text(jsonwire.Get(ev.Data, "purpose"))
+	c.Model, _ = jsonwire.Text(jsonwire.Get(ev.Data, "model"))
+	if provider, model, ok := strings.Cut(c.Model, ":"); ok {
+		c.Provider, c.Model = provider, model
+	}
+	return c
+}
+
+// uncounted takes a call that the summary of its compaction does not count.
+func (s *Scan) uncounted(ev *outcrop.Event) {
+	c := s.otherwise(ev)
+	outcome, _ := jsonwire.Text(jsonwire.Get(ev.Data, "outcome"))
+	if history.Outcome(outcome) != history.OutcomeUsed {
+		c.Outcome = Failed
+	}
+	c.Usage = message.ParseUsage(jsonwire.Get(ev.Data, "usage"))
+	s.summarising = max(s.summarising-1, 0)
+	s.give(c, *ev, history.Outcome(outcome) != history.OutcomeNothing)
+}
+
 // summary takes what a compaction came to. One that no model was asked for has
-// neither usage nor output of one.
+// neither usage nor output of one; what was asked before a summary without a
+// model took its place is in no summary, and its usage is not known.
 func (s *Scan) summary(ev *outcrop.Event) {
 	u := message.ParseUsage(jsonwire.Get(ev.Data, "usage"))
+	if u == nil && jsonwire.TextIs(jsonwire.Get(ev.Data, "provider"), history.DigestProvider) && jsonwire.TextIs(jsonwire.Get(ev.Data, "model"), history.DigestModel) {
+		if s.summarising > 0 {
+			s.compaction(*ev, Failed, nil)
+		}
+		return
+	}
 	if s.summarising == 0 {
 		if u == nil && string(jsonwire.Get(ev.Data, "llmStreamCall")) != "true" {
 			return
@@ -256,7 +298,7 @@ func (s *Scan) compaction(at outcrop.Event, how Outcome, u *message.Usage) {
 	c := Call{Purpose: string(llm.Compaction), Turn: s.turn, Calls: s.summarising, Outcome: how, Usage: u,
 		Provider: s.summariser[0], Model: s.summariser[1]}
 	s.summarising = 0
-	s.give(c, at, how != Failed)
+	s.give(c, at, true)
 }
 
 // number is a whole number in the data of an event, 0 when there is none.

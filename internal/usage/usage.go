@@ -10,9 +10,11 @@
 // assistant/message, else that of its last usage chunk. A failed attempt counts
 // what its provider reported.
 //
-// Calls for other purposes are counted too. The calls of one compaction are one
-// entry, because the log has the sum of their usage (compaction/summary); a call
-// that the log only announces (outcrop/summarizer-call) has no usage.
+// Calls for other purposes are counted too. The calls that a summary is made of
+// are one entry, because the log has the sum of their usage
+// (compaction/summary); a call whose usage is not in it is an entry by itself
+// (outcrop/summarizer-usage). A call that the log only announces
+// (outcrop/summarizer-call) has no usage.
 //
 // # Forks
 //
@@ -26,7 +28,8 @@
 // A call costs what its usage times the price of its model gives. It is unknown,
 // never 0, when either is; then the cost of a sum that holds it is unknown too.
 // An attempt that failed before anything came back, without a word on usage,
-// counts as free.
+// counts as free; a sum of nothing but such attempts is unknown all the same
+// when the price of a model is.
 package usage
 
 import (
@@ -68,6 +71,9 @@ type Call struct {
 	Cost *int64
 	// Unpriced says that the call had a cost, which is unknown.
 	Unpriced bool
+	// NoPrice says that it had no cost, and that the price of its model is not
+	// known.
+	NoPrice bool
 	// CacheBreak is why the request cannot begin as the one before it did:
 	// "header" or "edit", "" when it can.
 	CacheBreak string
@@ -82,6 +88,7 @@ type Sum struct {
 	Failed     int64 // of Calls: attempts that failed
 	Known      int64 // entries with usage
 	Unpriced   int64 // entries whose cost is unknown
+	NoPrice    int64 // free entries whose model has no known price
 	Input      int64 // tokens, without what came from or went to the cache
 	CacheRead  int64
 	CacheWrite int64
@@ -110,6 +117,9 @@ func (s *Sum) Add(c *Call) {
 	if c.Unpriced {
 		s.Unpriced++
 	}
+	if c.NoPrice {
+		s.NoPrice++
+	}
 }
 
 // AddSum adds what another sum holds.
@@ -117,14 +127,16 @@ func (s *Sum) AddSum(o Sum) {
 	for _, p := range [...]struct {
 		to   *int64
 		from int64
-	}{{&s.Calls, o.Calls}, {&s.Failed, o.Failed}, {&s.Known, o.Known}, {&s.Unpriced, o.Unpriced}, {&s.Input, o.Input},
+	}{{&s.Calls, o.Calls}, {&s.Failed, o.Failed}, {&s.Known, o.Known}, {&s.Unpriced, o.Unpriced}, {&s.NoPrice, o.NoPrice}, {&s.Input, o.Input},
 		{&s.CacheRead, o.CacheRead}, {&s.CacheWrite, o.CacheWrite}, {&s.Output, o.Output}, {&s.Reasoning, o.Reasoning}, {&s.Cost, o.Cost}} {
 		*p.to = plus(*p.to, p.from)
 	}
 }
 
 // Total is the cost of everything in the sum; ok is false when it is not known.
-func (s *Sum) Total() (microUSD int64, ok bool) { return s.Cost, s.Unpriced == 0 }
+func (s *Sum) Total() (microUSD int64, ok bool) {
+	return s.Cost, s.Unpriced == 0 && (s.Cost > 0 || s.NoPrice == 0)
+}
 
 func plus(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/history"
 	"github.com/outcrop-dev/outcrop/internal/genlog"
 	"github.com/outcrop-dev/outcrop/internal/usage"
 	"github.com/outcrop-dev/outcrop/llm"
@@ -101,6 +102,16 @@ func (b *book) answers(u *message.Usage, interrupted bool) *book {
 	_, err := b.s.AppendSurface(outcrop.AssistantMessage{Turn: b.turn, Step: b.step, Usage: u, Interrupted: interrupted,
 		Message: message.Message{Content: []message.Block{message.Text("x")}, Source: message.FromModel("p", "m")}}, outcrop.Tail, src)
 	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b
+}
+
+// took is what a call took that no summary counts; usage is a member, or "".
+func (b *book) took(call int, outcome history.Outcome, usage string) *book {
+	b.t.Helper()
+	if _, err := b.s.AppendRaw(outcrop.Event{Type: history.TypeSummarizerUsage, Ignorable: true,
+		Data: fmt.Appendf(nil, `{"purpose":"compaction","call":%d,"model":"p:m","outcome":%q%s}`, call, outcome, usage)}); err != nil {
 		b.t.Fatal(err)
 	}
 	return b
@@ -228,7 +239,38 @@ func TestWhatCountsAsACall(t *testing.T) {
 			b.log(outcrop.CompactionStart{CompactionID: "c"}).
 				log(outcrop.OutcropSummarizerCall{Purpose: "compaction", Call: 1, Model: "p:m", Mode: "whole", Digest: "v1:x"}).
 				log(outcrop.CompactionEnd{CompactionID: "c", Error: "no"})
-		}, []string{"compaction*1 failed ?"}},
+		}, []string{"compaction*1 failed ? unpriced"}},
+		{"a compaction that failed with what its calls took", func(b *book) {
+			b.log(outcrop.CompactionStart{CompactionID: "c"})
+			for n := range 3 {
+				b.log(outcrop.OutcropSummarizerCall{Purpose: "compaction", Call: n + 1, Model: "p:m", Mode: "whole", Digest: "v1:x"})
+			}
+			b.took(1, history.OutcomeUnused, `,"usage":{"inputTokens":5,"outputTokens":50}`).took(2, history.OutcomeUnused, "").took(3, history.OutcomeNothing, "").
+				log(outcrop.CompactionEnd{CompactionID: "c", Error: "no"})
+		}, []string{"compaction*1 failed 5", "compaction*1 failed ? unpriced", "compaction*1 failed ?"}},
+		{"a summary after a refused answer, of two of which one has no figures", func(b *book) {
+			b.log(outcrop.CompactionStart{CompactionID: "c"})
+			for n := range 3 {
+				b.log(outcrop.OutcropSummarizerCall{Purpose: "compaction", Call: n + 1, Model: "p:m", Mode: "whole", Digest: "v1:x"})
+			}
+			b.took(1, history.OutcomeUnused, `,"usage":{"inputTokens":5,"outputTokens":50}`).took(2, history.OutcomeUsed, "").
+				log(outcrop.CompactionSummary{CompactionID: "c", Summary: []message.Block{message.Text("x")}, Shadowed: []outcrop.Seq{0}, Provider: "p", Model: "m", Usage: took(9)}).
+				log(outcrop.CompactionEnd{CompactionID: "c"})
+		}, []string{"compaction*1 failed 5", "compaction*1 answered ? unpriced", "compaction*1 answered 9"}},
+		{"a digest in the place of an answer of which nothing is known", func(b *book) {
+			b.log(outcrop.CompactionStart{CompactionID: "c"}).
+				log(outcrop.OutcropSummarizerCall{Purpose: "compaction", Call: 1, Model: "p:m", Mode: "whole", Digest: "v1:x"}).
+				log(outcrop.CompactionSummary{CompactionID: "c", Summary: []message.Block{message.Text("x")}, Shadowed: []outcrop.Seq{0}, Provider: "outcrop", Model: "model-free"}).
+				log(outcrop.CompactionEnd{CompactionID: "c"})
+		}, []string{"compaction*1 failed ? unpriced"}},
+		{"calls that a crash cut belong to no later compaction", func(b *book) {
+			b.log(outcrop.CompactionStart{CompactionID: "c"}).
+				log(outcrop.OutcropSummarizerCall{Purpose: "compaction", Call: 1, Model: "p:m", Mode: "whole", Digest: "v1:x"}).
+				log(outcrop.CompactionStart{CompactionID: "d"}).
+				log(outcrop.OutcropSummarizerCall{Purpose: "compaction", Call: 1, Model: "p:m", Mode: "whole", Digest: "v1:x"}).
+				log(outcrop.CompactionSummary{CompactionID: "d", Summary: []message.Block{message.Text("x")}, Shadowed: []outcrop.Seq{0}, Provider: "p", Model: "m", Usage: took(9)}).
+				log(outcrop.CompactionEnd{CompactionID: "d"})
+		}, []string{"compaction*1 interrupted ? unpriced", "compaction*1 answered 9"}},
 		{"a compaction of dsh", func(b *book) {
 			b.log(outcrop.CompactionStart{CompactionID: "c"}).
 				log(outcrop.CompactionSummary{CompactionID: "c", Summary: []message.Block{message.Text("x")}, RawOutput: []message.Block{message.Text("x")}, LLMStreamCall: true,
@@ -341,6 +383,16 @@ func TestCostIsKnownOrItIsNot(t *testing.T) {
 	s = sum(scan(b.s.Header(), b.s.Log(), nil)...)
 	if _, ok := s.Total(); ok || s.Cost != 0 || s.Unpriced != 2 {
 		t.Errorf("no price: %+v", s)
+	}
+	b = open(t)
+	b.header("m", "initial").begin().request(1).finish(message.Errored).end(outcrop.TurnError)
+	s = sum(scan(b.s.Header(), b.s.Log(), nil)...)
+	if _, ok := s.Total(); ok {
+		t.Errorf("a first call that was refused, without a price: %+v", s)
+	}
+	s = sum(scan(b.s.Header(), b.s.Log(), price)...)
+	if micro, ok := s.Total(); !ok || micro != 0 {
+		t.Errorf("a first call that was refused, with a price: %+v", s)
 	}
 	huge := &message.Usage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64}
 	s = sum(usage.Call{Calls: 1, Usage: huge, Unpriced: true}, usage.Call{Calls: 1, Usage: huge, Unpriced: true})

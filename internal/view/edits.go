@@ -14,8 +14,17 @@ import (
 // Edits says in lines what a compaction or a pruning did, or would do.
 func Edits(r history.Report) (lines []string) {
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	var invalidates int64 // the edit nearest to the head counts: it takes the others' part along
 	for _, p := range r.Planned {
-		line("would %s %s: %s tokens, %s of them cached", verb(p.Kind), nodeRange(p.Nodes), llm.Thousands(p.Tokens), llm.Thousands(p.Invalidates))
+		most := "at most "
+		if p.Kind == history.KindPrune {
+			most = ""
+		}
+		line("would %s %s: %s tokens to %s%s", verb(p.Kind), nodeRange(p.Nodes), llm.Thousands(p.Tokens), most, llm.Thousands(p.AtMost))
+		invalidates = max(invalidates, p.Invalidates)
+	}
+	if invalidates > 0 {
+		line("%s tokens of the last request would leave the cache", llm.Thousands(invalidates))
 	}
 	for _, e := range r.Edits {
 		kind, how := history.KindPrune, ""
@@ -29,7 +38,7 @@ func Edits(r history.Report) (lines []string) {
 			llm.Thousands(e.TokensBefore), llm.Thousands(e.TokensAfter), how)
 	}
 	if len(r.Queued) > 0 {
-		line("%s will be shortened before the next step: dsh, for which this session must stay readable, allows it only in a turn", term.Plural(len(r.Queued), "result"))
+		line("%s will be shortened before the next step: dsh, for which this session must stay readable, allows it only in a turn; it is forgotten when this program ends first", term.Plural(len(r.Queued), "result"))
 	}
 	if r.Notice != "" {
 		line("%s", term.Line(r.Notice))
@@ -37,6 +46,8 @@ func Edits(r history.Report) (lines []string) {
 	switch {
 	case len(r.Edits) > 0:
 		line("the next request has %s tokens instead of %s", llm.Thousands(r.After), llm.Thousands(r.Before))
+	case len(r.Planned) > 0:
+		line("the next request would have at most %s tokens instead of %s", llm.Thousands(r.After), llm.Thousands(r.Before))
 	case len(lines) == 0:
 		line("nothing to do")
 	}

@@ -19,7 +19,7 @@ func (w *Work) Engage(ctx context.Context, approver agent.Approver) (*agent.Agen
 	w.tools = t
 	ag, err := agent.New(agent.Options{
 		Live:     w.live,
-		Provider: w.model.resumed(w.Session().Log()),
+		Provider: w.model.provider,
 		Config:   w.model.config,
 		Window:   w.model.Window,
 		Price:    w.model.Price,
