@@ -30,8 +30,10 @@
 // # Questions
 //
 // A call that needs approval is printed in full, and the input is replaced by
-// y, a, n and e; Enter means no. A question takes keys only when none was
-// pressed for half a second, so that typing cannot answer it.
+// y, a, n and e; Enter means no, and confirms an a. A question takes keys only
+// when none was pressed for half a second, so that typing cannot answer it.
+// While the input holds a draft, the keys stay with the draft after that too:
+// Tab or Enter gives them to the question, and does nothing else.
 //
 // # Sessions
 //

@@ -151,7 +151,11 @@ func TestApproval(t *testing.T) {
 		logged  string
 	}{
 		{"y allows the call once", func(c *talkTest) { c.Text("y"); c.question(2); c.Text("n") }, 2, true, "yes, once", `"outcome":"allowed-once"`},
-		{"a allows it for the session", func(c *talkTest) { c.Text("a") }, 1, true, "yes, this exact call", `"outcome":"allowed-once"`},
+		{"a allows it for the session", func(c *talkTest) {
+			c.Text("a")
+			c.sees("for the whole session?")
+			c.Type(tty.Key{Name: tty.Enter})
+		}, 1, true, "yes, this exact call", `"outcome":"allowed-once"`},
 		{"n refuses", func(c *talkTest) { c.Text("n"); c.question(2); c.Text("N") }, 2, false, "\nno\n", `"outcome":"rejected"`},
 		{"Enter refuses", func(c *talkTest) {
 			c.Type(tty.Key{Name: tty.Enter})

@@ -23,7 +23,14 @@ func (m *model) key(k tty.Key) []any {
 	}
 	m.focus()
 	if q := m.question; q != nil && q.shown {
-		return m.answerKey(k)
+		switch {
+		case !m.drafted():
+			return m.answerKey(k)
+		case k.Name == tty.Tab || k.Name == tty.Enter:
+			q.armed = true
+			return nil
+		}
+		q.shown = false // the person types on: the question waits for a pause again
 	}
 	m.lastKey = m.now
 	switch {
@@ -116,7 +123,7 @@ func (m *model) slash(text string) ([]any, bool) {
 	switch {
 	case !ok:
 		m.hint = "there is no /" + term.Cut(term.Line(name), 20) + meant(name, m.actions)
-		return nil, true
+		return []any{rememberEffect{m.edit.Take()}}, true // Up brings it back
 	case a.Idle && m.busy:
 		m.hint = "/" + a.Name + " waits for the end of the turn: Ctrl-C stops it"
 		return nil, true

@@ -17,6 +17,8 @@ type question struct {
 
 	at     time.Time // when it came
 	shown  bool      // it is on the screen and takes keys
+	armed  bool      // Tab or Enter gave it the keys although there is a draft
+	sure   bool      // a was pressed, and waits for Enter
 	why    bool      // the reason for a no is being typed
 	draft  string    // what stood in the input line meanwhile
 	stated bool      // the call was printed
@@ -27,6 +29,20 @@ type question struct {
 const settle = 500 * time.Millisecond
 
 const choices = "[y] once  [a] this exact call for this session  [n] no  [e] no, and tell the model why"
+
+// What stands in place of the choices: while a draft has the keys, and before a
+// call is allowed for as long as the session lasts.
+const (
+	drafting   = "a question waits: Tab or Enter first"
+	confirming = "allow this exact call for the whole session? Enter: yes  any other key: back"
+)
+
+// drafted reports that the input holds a draft, whose letters must not answer
+// the question that is on the screen.
+func (m *model) drafted() bool {
+	q := m.question
+	return q != nil && q.shown && !q.armed && !q.why && !m.edit.Empty()
+}
 
 // focus gives the keys to a question that waits, when it is on the screen and
 // nobody is typing.
@@ -62,7 +78,8 @@ func (m *model) leaveReason() {
 	}
 }
 
-// answerKey takes a key for the question. Enter alone means no.
+// answerKey takes a key for the question. Enter alone means no; behind a it
+// confirms.
 func (m *model) answerKey(k tty.Key) []any {
 	q := m.question
 	if q.why {
@@ -78,6 +95,13 @@ func (m *model) answerKey(k tty.Key) []any {
 		m.edit.Key(k)
 		return nil
 	}
+	if q.sure {
+		q.sure = false
+		if k.Name == tty.Enter {
+			return m.decide(agent.Answer{Verdict: agent.AllowSame}, "yes, this exact call for this session")
+		}
+		return nil
+	}
 	switch {
 	case k.Name == tty.Enter:
 		return m.decide(agent.Answer{Verdict: agent.Reject}, "no")
@@ -88,7 +112,7 @@ func (m *model) answerKey(k tty.Key) []any {
 	case "y":
 		return m.decide(agent.Answer{Verdict: agent.AllowOnce}, "yes, once")
 	case "a":
-		return m.decide(agent.Answer{Verdict: agent.AllowSame}, "yes, this exact call for this session")
+		q.sure = true
 	case "n":
 		return m.decide(agent.Answer{Verdict: agent.Reject}, "no")
 	case "e":

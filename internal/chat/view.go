@@ -126,12 +126,23 @@ func (m *model) input() (lines []string, row, col int) {
 	case q.why:
 		lead = "why: "
 	case q.shown:
-		for _, l := range term.Wrap(choices, m.width-2) {
+		said := choices
+		switch {
+		case m.drafted():
+			said = drafting
+		case q.sure:
+			said = confirming
+		}
+		for _, l := range term.Wrap(said, m.width-2) {
 			lines = append(lines, m.style.Bold(l))
+		}
+		if m.drafted() {
+			break
 		}
 		last := len(lines) - 1
 		return lines, last, min(term.Visible(lines[last])+1, m.width-1)
 	}
+	above := len(lines)
 	text, row, col := m.edit.View(m.width-len(lead)-1, max(min(m.height/2, 12), 1))
 	for i, l := range text {
 		if i == 0 {
@@ -140,7 +151,7 @@ func (m *model) input() (lines []string, row, col int) {
 			lines = append(lines, strings.Repeat(" ", len(lead))+l)
 		}
 	}
-	return lines, row, col + len(lead)
+	return lines, above + row, col + len(lead)
 }
 
 // statusLine has what matters most first; what does not fit is left out.

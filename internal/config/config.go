@@ -46,7 +46,10 @@
 // for the variables that hold keys.
 //
 // A workspace may belong to somebody else, so its file may set [compaction],
-// [limits] and [context] only. Keys never stand in a file. An unknown member is
+// [limits] and [context] only, and only so that nothing gets dearer or goes to
+// somebody else: no compaction.model, no compaction.ratio below 0.2, and a limit
+// counts when it is lower than the one that the person's own file or the
+// built-in values set. Keys never stand in a file. An unknown member is
 // an error with its line and the nearest name that there is.
 //
 // # Library

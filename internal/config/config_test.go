@@ -266,8 +266,6 @@ func TestWhatTwoFilesSetMustFitTogether(t *testing.T) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 	newPlace(t, "[compaction]\nratio = 0.1\n", "[compaction]\nkeep = 0.05\n").mustLoad(t)
-	// A provider of the user's file may summarise for a workspace.
-	newPlace(t, "[providers.mine]\nbase_url = \"http://127.0.0.1:1/v1\"\n", "[compaction]\nmodel = \"mine:x\"\n").mustLoad(t)
 }
 
 func TestAValueIsGivenWithoutTheQuotesOfAFileToo(t *testing.T) {

@@ -79,7 +79,7 @@ type documentPrice struct {
 
 // file takes one file over what is set so far.
 func (c *Config) file(path string, text []byte, workspace bool, o origins) error {
-	f := filed{c: c, path: path, lines: map[string]int{}, origins: o}
+	f := filed{c: c, path: path, workspace: workspace, lines: map[string]int{}, origins: o}
 	var doc document
 	decodeErr := toml.Unmarshal(text, &doc)
 	ms, err := members(text)
@@ -116,10 +116,11 @@ func (c *Config) file(path string, text []byte, workspace bool, o origins) error
 
 // filed is the taking of one file.
 type filed struct {
-	c       *Config
-	path    string
-	lines   map[string]int
-	origins origins
+	c         *Config
+	path      string
+	workspace bool // it is the file of a workspace
+	lines     map[string]int
+	origins   origins
 }
 
 // set notes where a value came from.
@@ -191,6 +192,9 @@ func (f *filed) limits(doc *document) error {
 	if d.Ratio != nil && (*d.Ratio <= 0 || *d.Ratio > 1) {
 		return f.bad("compaction.ratio", "%v is not between 0 and 1", *d.Ratio)
 	}
+	if d.Ratio != nil && f.workspace && *d.Ratio < leastRatio {
+		return f.bad("compaction.ratio", "%v: the file of a workspace may set no less than %v, because each compaction costs: put it into your own file", *d.Ratio, leastRatio)
+	}
 	if d.Keep != nil && (*d.Keep <= 0 || *d.Keep >= 1) {
 		return f.bad("compaction.keep", "%v is not between 0 and 1", *d.Keep)
 	}
@@ -213,9 +217,22 @@ func (f *filed) limits(doc *document) error {
 	if n := doc.Limits.CostUSD; n != nil && !(*n >= 0 && *n <= 1e9) {
 		return f.bad("limits.cost_usd", "%v is no sum of money", *n)
 	}
-	put(f, "limits.steps", &c.Limits.Steps, doc.Limits.Steps)
-	put(f, "limits.cost_usd", &c.Limits.CostUSD, doc.Limits.CostUSD)
+	limit(f, "limits.steps", &c.Limits.Steps, doc.Limits.Steps)
+	limit(f, "limits.cost_usd", &c.Limits.CostUSD, doc.Limits.CostUSD)
 	return f.retention(doc)
+}
+
+// leastRatio is the lowest compaction.ratio that the file of a workspace may
+// set: with a lower one every few steps pay for another summary.
+const leastRatio = 0.2
+
+// limit puts a limit, of which 0 is none. The file of a workspace only lowers
+// what the person allows.
+func limit[T int | float64](f *filed, name string, dst, v *T) {
+	if v != nil && f.workspace && (*v == 0 || *dst != 0 && *v >= *dst) {
+		return
+	}
+	put(f, name, dst, v)
 }
 
 // mostDays is a century: a larger number is another unit.

@@ -196,6 +196,9 @@ func judge(m member, workspace bool) string {
 	if workspace && !slices.Contains(workspaceSections, m.path[0]) {
 		return fmt.Sprintf("%q cannot be set by the file of a workspace, only [compaction], [limits] and [context] can: put it into your own file", m.name())
 	}
+	if workspace && m.name() == "compaction.model" {
+		return `"compaction.model" cannot be set by the file of a workspace, it would send the conversation to another provider: put it into your own file`
+	}
 	if len(m.path) >= 2 && m.path[0] == "providers" {
 		if msg := badProviderName(m.path[1]); msg != "" {
 			return msg

@@ -17,7 +17,7 @@ type editArgs struct {
 }
 
 func (w *Workspace) edit() (tool.Tool, error) {
-	return tool.Define(tool.Spec[editArgs]{
+	return w.changes(tool.Define(tool.Spec[editArgs]{
 		Name: "edit",
 		Description: "Replace exact pieces of text in a file of the workspace that was read before. Each old must be found exactly once, " +
 			"unless all is set. Line ends (CRLF) and a byte order mark stay as they are. All edits are made or none. " +
@@ -25,7 +25,7 @@ func (w *Workspace) edit() (tool.Tool, error) {
 		Class:   tool.Edit,
 		Run:     w.runEdit,
 		Preview: w.previewEdit,
-	})
+	}))
 }
 
 // planned is an edit that can be made: the file and what it becomes.

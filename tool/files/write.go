@@ -22,14 +22,14 @@ type writeArgs struct {
 }
 
 func (w *Workspace) write() (tool.Tool, error) {
-	return tool.Define(tool.Spec[writeArgs]{
+	return w.changes(tool.Define(tool.Spec[writeArgs]{
 		Name: "write",
 		Description: "Create a file of the workspace or replace its whole content. Read an existing file first: " +
 			"one that was not read, or that changed since it was last read, is refused.",
 		Class:   tool.Edit,
 		Run:     w.runWrite,
 		Preview: w.previewWrite,
-	})
+	}))
 }
 
 // target is the file that a write would replace, as it is now.
