@@ -1,0 +1,182 @@
+package viewer_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/genlog"
+	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/jsonl"
+	"github.com/outcrop-dev/outcrop/store/storetest"
+	"github.com/outcrop-dev/outcrop/viewer"
+)
+
+// huge is a store with a session of 300,000 events.
+func huge(b *testing.B, plain bool) store.Store {
+	b.Helper()
+	st, err := jsonl.New(b.TempDir(), jsonl.Options{Plain: plain})
+	if err != nil {
+		b.Fatal(err)
+	}
+	err = st.Put(context.Background(), genlog.Header(1), func(yield func(outcrop.Record, error) bool) {
+		for r := range genlog.Records(1, 300_000) {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return st
+}
+
+func cold(b *testing.B, st store.Store) *viewer.Viewer {
+	b.Helper()
+	v, err := viewer.New(viewer.Options{Store: st, Addr: "127.0.0.1:7", Now: func() int64 { return 1 }, NewID: func() string { return "x" }, Random: func([]byte) {}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return v
+}
+
+func ask(b *testing.B, v *viewer.Viewer, path string) {
+	b.Helper()
+	r := httptest.NewRequest("GET", path, nil)
+	r.Host = "127.0.0.1:7"
+	rec := httptest.NewRecorder()
+	v.ServeHTTP(rec, r)
+	if rec.Code != 200 {
+		b.Fatalf("%s: %d %.300s", path, rec.Code, rec.Body)
+	}
+}
+
+// BenchmarkFirstView opens a session of 300,000 events in a server that knows
+// nothing yet, as far as a person sees it. The limit is the bare load of the
+// log.
+func BenchmarkFirstView(b *testing.B) {
+	for name, plain := range map[string]bool{"plain": true, "zstd": false} {
+		st := huge(b, plain)
+		b.Run(name+"/view", func(b *testing.B) {
+			for b.Loop() {
+				v := cold(b, st)
+				ask(b, v, "/api/v1/sessions/gen-1")
+				ask(b, v, "/api/v1/sessions/gen-1/conversation?from=-50")
+				b.StopTimer()
+				if err := v.Close(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+		b.Run(name+"/limit", func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := store.Inspect(context.Background(), st, "gen-1", outcrop.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkViews asks a warm server about a session of 300,000 events.
+func BenchmarkViews(b *testing.B) {
+	v := cold(b, huge(b, true))
+	defer v.Close(context.Background())
+	for _, path := range []string{"", "/conversation?from=10000", "/events?row=20000", "/events/200000", "/strata?at=150000", "/strata?at=150000&from=1000&to=3000",
+		"/strata/table?at=150000", "/band", "/surface?at=150000", "/requests?from=4000", "/requests/200.1.1", "/numbers", "/find?q=nothing+like+this"} {
+		ask(b, v, "/api/v1/sessions/gen-1"+path) // once, so that what is kept is there
+		b.Run(strings.Trim(strings.NewReplacer("?", " ", "&", " ", "/", " ").Replace("session"+path), " "), func(b *testing.B) {
+			for b.Loop() {
+				ask(b, v, "/api/v1/sessions/gen-1"+path)
+			}
+		})
+	}
+}
+
+// BenchmarkWriter is what listeners cost the one who writes: steps of 30 chunks,
+// made durable one by one, as an agent makes them.
+func BenchmarkWriter(b *testing.B) {
+	for _, listeners := range []int{0, 1, 200} {
+		b.Run(fmt.Sprintf("%d listeners", listeners), func(b *testing.B) {
+			w := newWorld(b, options{noToken: true, script: working})
+			l := w.live("s1")
+			if err := storetest.Turn(l.Session(), 1); err != nil {
+				b.Fatal(err)
+			}
+			if err := l.Close(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			run, err := w.run.Run(context.Background(), "s1", "", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			end, err := w.v.Host(run, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				end()
+				if err := run.Close(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}()
+			for range listeners {
+				conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer conn.Close()
+				fmt.Fprintf(conn, "GET /api/v1/sessions/s1/live HTTP/1.1\r\nHost: %s\r\n\r\n", strings.TrimPrefix(w.url, "http://"))
+				one := make([]byte, 1)
+				if _, err := io.ReadFull(conn, one); err != nil {
+					b.Fatal(err)
+				}
+				go io.Copy(io.Discard, conn)
+			}
+			s, flush := run.Session(), run.(*ran).Flush
+			began, from, n := time.Now(), s.Len(), 1
+			for b.Loop() {
+				n++
+				step(b, s, n)
+				if err := flush(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(s.Len()-from)/time.Since(began).Seconds(), "events/s")
+		})
+	}
+}
+
+func step(b *testing.B, s *outcrop.Session, turn int) {
+	b.Helper()
+	add := func(p outcrop.LogPayload) {
+		if _, err := s.Append(p); err != nil {
+			b.Fatal(err)
+		}
+	}
+	add(outcrop.TurnStart{Turn: turn})
+	add(outcrop.StepStart{Turn: turn, Step: 1})
+	if _, err := s.AppendSurface(user("Say something of some length, please."), outcrop.Tail, outcrop.NoSources); err != nil {
+		b.Fatal(err)
+	}
+	first := outcrop.Seq(s.Len())
+	for range 30 {
+		add(outcrop.AssistantChunk{Turn: turn, Step: 1, Chunk: message.Chunk{Type: message.TextDelta, Text: "some words "}})
+	}
+	_, err := s.AppendSurface(outcrop.AssistantMessage{Turn: turn, Step: 1, Message: message.Message{ID: "a", Role: message.Assistant, Source: message.FromModel("p", "m"),
+		Content: []message.Block{message.Text(strings.Repeat("some words ", 30))}}}, outcrop.Tail, outcrop.SourceRange(first, outcrop.Seq(s.Len()-1)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	add(outcrop.StepEnd{Turn: turn, Step: 1})
+	add(outcrop.TurnEnd{Turn: turn, Reason: outcrop.TurnReason{Kind: outcrop.Completed}})
+}

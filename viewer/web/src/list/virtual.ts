@@ -1,0 +1,106 @@
+// Only the rows near the screen exist. A controller around virtual-core: the
+// host renders items() at their offsets inside a box of total() height.
+import {
+  Virtualizer,
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+  type VirtualItem,
+} from "@tanstack/virtual-core";
+import type { ReactiveController, ReactiveControllerHost } from "lit";
+
+export interface VirtualOptions {
+  scroller: () => HTMLElement | null;
+  count: () => number;
+  estimate: (index: number) => number; // px
+  key?: (index: number) => number | string;
+  overscan?: number;
+}
+
+export class Virtual implements ReactiveController {
+  private v: Virtualizer<HTMLElement, HTMLElement> | null = null;
+  private stop: (() => void) | null = null;
+  private frame = 0;
+
+  constructor(
+    private readonly host: ReactiveControllerHost,
+    private readonly opts: VirtualOptions,
+  ) {
+    host.addController(this);
+  }
+
+  hostUpdated(): void {
+    const el = this.opts.scroller();
+    if (!el) return;
+    if (!this.v) {
+      this.v = new Virtualizer(this.options());
+      this.stop = this.v._didMount();
+      this.v._willUpdate();
+      this.again();
+      return;
+    }
+    this.v.setOptions(this.options());
+    this.v._willUpdate();
+    for (const row of el.querySelectorAll<HTMLElement>("[data-index]")) this.v.measureElement(row);
+  }
+
+  hostDisconnected(): void {
+    this.stop?.();
+    this.stop = null;
+    this.v = null;
+    cancelAnimationFrame(this.frame);
+  }
+
+  items(): VirtualItem[] {
+    this.v?.setOptions(this.options());
+    return this.v?.getVirtualItems() ?? [];
+  }
+
+  total(): number {
+    return this.v?.getTotalSize() ?? 0;
+  }
+
+  /** first and last row on the screen */
+  range(): [number, number] {
+    const r = this.v?.range;
+    return r ? [r.startIndex, r.endIndex] : [0, 0];
+  }
+
+  show(index: number, align: "start" | "center" | "end" | "auto" = "center"): void {
+    this.v?.scrollToIndex(index, { align });
+  }
+
+  /** heights that were measured are taken anew from here on */
+  measure(): void {
+    this.v?.measure();
+  }
+
+  atEnd(slack = 80): boolean {
+    const el = this.opts.scroller();
+    return !el || el.scrollTop + el.clientHeight >= el.scrollHeight - slack;
+  }
+
+  private options() {
+    return {
+      count: this.opts.count(),
+      getScrollElement: () => this.opts.scroller(),
+      estimateSize: this.opts.estimate,
+      overscan: this.opts.overscan ?? 8,
+      scrollToFn: elementScroll,
+      observeElementRect,
+      observeElementOffset,
+      getItemKey: this.opts.key ?? ((i: number) => i),
+      indexAttribute: "data-index",
+      onChange: (_: unknown, sync: boolean) => {
+        // While scrolling the rows must stand before the next paint.
+        if (sync) this.host.requestUpdate();
+        else this.again();
+      },
+    };
+  }
+
+  private again(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.host.requestUpdate());
+  }
+}
