@@ -220,7 +220,7 @@ func (f *finder) pem() {
 			}
 		}
 		stop := keyLines(t, body)
-		if nextEnd < len(t) && (nextEnd <= stop || strings.Index(t[body:nextEnd], begin) < 0) {
+		if nextEnd < len(t) && (nextEnd <= stop || !strings.Contains(t[body:nextEnd], begin)) {
 			stop = nextEnd + len(end)
 			if n := strings.Index(t[stop:min(len(t), stop+40)], dashes); n >= 0 {
 				stop += n + len(dashes)

@@ -166,7 +166,7 @@ func (c *Chat) take(msg any) {
 			return
 		}
 		c.m.update(now, busyMsg{false})
-		msg = endMsg{d.err}
+		msg = endMsg(d)
 	}
 	for _, e := range c.m.update(now, msg) {
 		c.effect(e)

@@ -230,7 +230,7 @@ func FuzzEvents(f *testing.F) {
 			}
 		}
 		for _, l := range all {
-			if strings.ContainsAny(l, "\x1b\x07\r\n\x9b") {
+			if strings.ContainsAny(l, "\x1b\x07\r\n\u009b") {
 				t.Errorf("not safe: %q", l)
 			}
 		}
