@@ -303,6 +303,7 @@ func (s *summarizer) stream(req llm.Request) (asm message.Assembler, began bool,
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	done := make(chan answer, 1)
+	provider := s.m.o.Provider // a call left behind never looks at what SetModel changes
 	go func() {
 		var a answer
 		defer func() {
@@ -312,7 +313,7 @@ func (s *summarizer) stream(req llm.Request) (asm message.Assembler, began bool,
 			done <- a
 		}()
 		size := 0
-		for chunk, err := range s.m.o.Provider.Stream(ctx, req) {
+		for chunk, err := range provider.Stream(ctx, req) {
 			if err != nil {
 				a.err = err
 				return
