@@ -180,3 +180,49 @@ func step(b *testing.B, s *outcrop.Session, turn int) {
 	add(outcrop.StepEnd{Turn: turn, Step: 1})
 	add(outcrop.TurnEnd{Turn: turn, Reason: outcrop.TurnReason{Kind: outcrop.Completed}})
 }
+
+// BenchmarkLiveEvent is how long an event takes from its commit to a listener.
+// The limit is the pause between two frames, and for a session of another
+// process the time between two looks at the log.
+func BenchmarkLiveEvent(b *testing.B) {
+	for _, here := range []bool{true, false} {
+		b.Run(map[bool]string{true: "this process", false: "another process"}[here], func(b *testing.B) {
+			w := newWorld(b, options{noToken: true, script: working})
+			l := w.live("s1")
+			if err := storetest.Turn(l.Session(), 1); err != nil {
+				b.Fatal(err)
+			}
+			if err := l.Close(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			run, err := w.run.Run(context.Background(), "s1", "", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if here {
+				end, err := w.v.Host(run, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer end()
+			}
+			s := w.listen("/api/v1/sessions/s1/live", "")
+			s.until(named("hello"))
+			for b.Loop() {
+				if _, err := run.Session().Append(outcrop.OutcropTag{Tag: "a", Set: true}); err != nil {
+					b.Fatal(err)
+				}
+				if !here {
+					if err := run.(*ran).Flush(context.Background()); err != nil {
+						b.Fatal(err)
+					}
+				}
+				s.until(through(run.Session().Len() - 1))
+			}
+			s.close()
+			if err := run.Close(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

@@ -159,7 +159,7 @@ func (v *Viewer) shelve(shelf string) handler {
 		}{Schema: facts.V1, To: shelf, Sessions: []facts.Text{}}
 		for _, id := range moved {
 			out.Sessions = append(out.Sessions, facts.Text(id))
-			v.nudge(id)
+			v.streams.Nudge(id)
 		}
 		return a.ok(out)
 	}

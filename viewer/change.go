@@ -40,7 +40,7 @@ func (v *Viewer) changing(h func(a *answerer, id string) error) handler {
 		if err := h(a, s.ID()); err != nil {
 			return err
 		}
-		v.nudge(s.ID())
+		v.streams.Nudge(s.ID())
 		return nil
 	}
 }
@@ -102,7 +102,7 @@ func (v *Viewer) goOn(a *answerer, id string) error {
 		Status *facts.Status `json:"status"`
 		Model  facts.Text    `json:"model"`
 		Cut    *facts.Text   `json:"cut"`
-	}{facts.V1, r.status(), facts.Text(r.Model()), a.veil().LineOrNil(r.Cut())})
+	}{facts.V1, r.Status(), facts.Text(r.Model()), a.veil().LineOrNil(r.Cut())})
 }
 
 func (v *Viewer) letGo(a *answerer, id string) error {
@@ -286,7 +286,7 @@ func (v *Viewer) policy(a *answerer, id string) error {
 	return a.ok(struct {
 		facts.Schema
 		Status *facts.Status `json:"status"`
-	}{facts.V1, r.status()})
+	}{facts.V1, r.Status()})
 }
 
 func (v *Viewer) model(a *answerer, id string) error {

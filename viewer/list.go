@@ -8,6 +8,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/viewer/internal/facts"
 	"github.com/outcrop-dev/outcrop/viewer/internal/listing"
+	"github.com/outcrop-dev/outcrop/viewer/internal/stream"
 )
 
 // rows are all sessions with what is known of them.
@@ -70,11 +71,11 @@ func (v *Viewer) liveList(a *answerer) error {
 		return err
 	}
 	a.stream()
-	if a.send(event("hello", "", []byte("{}"))) != nil {
+	if a.send(stream.Event("hello", "", []byte("{}"))) != nil {
 		return nil
 	}
 	seen := v.list.Stamps()
-	look, ping := time.NewTicker(writerEvery), time.NewTicker(pingEvery)
+	look, ping := time.NewTicker(stream.WriterEvery), time.NewTicker(stream.PingEvery)
 	defer look.Stop()
 	defer ping.Stop()
 	for {
@@ -85,7 +86,7 @@ func (v *Viewer) liveList(a *answerer) error {
 		case <-v.life.Done():
 			return nil
 		case <-ping.C:
-			out = event("ping", "", jsonwire.AppendInt([]byte(`{"time":`), v.o.Now()), []byte("}"))
+			out = stream.Ping(v.o.Now())
 		case <-look.C:
 			if _, err := v.list.Infos(a.r.Context()); err != nil {
 				continue
@@ -113,5 +114,5 @@ func changedEvent(before, now map[string]listing.Stamp) []byte {
 	if err != nil {
 		return nil
 	}
-	return event("sessions", "", b)
+	return stream.Event("sessions", "", b)
 }

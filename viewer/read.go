@@ -12,6 +12,7 @@ import (
 	"github.com/outcrop-dev/outcrop/viewer/internal/facts"
 	"github.com/outcrop-dev/outcrop/viewer/internal/folded"
 	"github.com/outcrop-dev/outcrop/viewer/internal/opened"
+	"github.com/outcrop-dev/outcrop/viewer/internal/stream"
 )
 
 // one opens the session of a path for a handler.
@@ -69,7 +70,7 @@ func (v *Viewer) session(a *answerer, s *opened.Session) error {
 	var accounts *folded.Accounts
 	s.Read(func(x *folded.Index, l outcrop.Log) {
 		out, log, accounts = facts.About(x, veil), l, x.Accounts
-		out.Cursor = cursorOf(s.ID(), x, l)
+		out.Cursor = stream.CursorOf(s.ID(), x, l)
 	})
 	out.ContextTokens = facts.LastRequest(log)
 	if acc := v.account(accounts, s); acc != nil {
@@ -157,7 +158,7 @@ func (v *Viewer) conversation(a *answerer, s *opened.Session) error {
 	var log outcrop.Log
 	s.Read(func(x *folded.Index, l outcrop.Log) {
 		places, out.From, out.Total = facts.Places(x, from, limit, all)
-		out.Cursor, log = cursorOf(s.ID(), x, l), l
+		out.Cursor, log = stream.CursorOf(s.ID(), x, l), l
 	})
 	out.Items = facts.Reader{Log: log, Veil: veil, Price: v.o.Price}.Items(places)
 	out.Masked = veil.Masked

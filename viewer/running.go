@@ -14,6 +14,7 @@ import (
 	"github.com/outcrop-dev/outcrop/tool"
 	"github.com/outcrop-dev/outcrop/viewer/internal/facts"
 	"github.com/outcrop-dev/outcrop/viewer/internal/opened"
+	"github.com/outcrop-dev/outcrop/viewer/internal/stream"
 )
 
 // Runner starts agents in this process.
@@ -97,8 +98,8 @@ func (v *Viewer) enter(r *running) error {
 		return err
 	}
 	r.end = end
-	r.asked.watch(func() bool { return v.watched(r.id) }, func() { v.nudge(r.id) })
-	v.nudge(r.id)
+	r.asked.watch(func() bool { return v.streams.Watched(r.id) }, func() { v.streams.Nudge(r.id) })
+	v.streams.Nudge(r.id)
 	return nil
 }
 
@@ -110,7 +111,7 @@ func (v *Viewer) leave(r *running) {
 	v.mu.Unlock()
 	r.end()
 	v.list.Forget()
-	v.nudge(r.id)
+	v.streams.Nudge(r.id)
 }
 
 // start continues a session here.
@@ -142,8 +143,14 @@ func (v *Viewer) release(ctx context.Context, r *running) error {
 	return err
 }
 
-// status is what an agent does.
-func (r *running) status() *facts.Status { return facts.StatusOf(r.Agent().Status(), r.Policy()) }
+// Status is what its agent does.
+func (r *running) Status() *facts.Status { return facts.StatusOf(r.Agent().Status(), r.Policy()) }
+
+// Questions are the approvals that wait.
+func (r *running) Questions() []facts.Question { return r.asked.list(r.Dir()) }
+
+// Answered implements stream.Running.
+func (r *running) Answered() []stream.Answered { return r.asked.answered() }
 
 // tellWriter fills in who writes a session, and what its agent does.
 func (v *Viewer) tellWriter(ctx context.Context, s *opened.Session, out *facts.Session, veil *facts.Veil) {
@@ -155,7 +162,7 @@ func (v *Viewer) tellWriter(ctx context.Context, s *opened.Session, out *facts.S
 		}
 		return
 	}
-	out.Status, out.Questions, out.Durable = r.status(), r.asked.list(r.Dir()), r.Durable()-1
+	out.Status, out.Questions, out.Durable = r.Status(), r.Questions(), r.Durable()-1
 }
 
 // writerOf says who writes a session.
@@ -211,18 +218,12 @@ type asked struct {
 	open    []*question
 	changed func() // called when a question came or went
 	here    func() bool
-	gone    []answered // since they were told last
+	gone    []stream.Answered // since they were told last
 }
 
 type question struct {
 	agent.Question
 	answer chan agent.Answer
-}
-
-// answered is a question that waits no more.
-type answered struct {
-	ID      string `json:"id"`
-	Outcome string `json:"outcome"`
 }
 
 func newAsked() *asked { return &asked{changed: func() {}, here: func() bool { return false }} }
@@ -288,7 +289,7 @@ func (q *asked) tellGone(id, outcome string) {
 	if len(q.gone) == mostGone {
 		q.gone = q.gone[1:]
 	}
-	q.gone = append(q.gone, answered{id, outcome})
+	q.gone = append(q.gone, stream.Answered{ID: id, Outcome: outcome})
 }
 
 // take answers a question; false when it waits no more.
@@ -324,12 +325,12 @@ func (q *asked) list(dir string) []facts.Question {
 	return out
 }
 
-// news are the questions that wait, and those that do not any more.
-func (q *asked) news() (open []*question, gone []answered) {
+// answered are the questions that do not wait any more, since the last call.
+func (q *asked) answered() (gone []stream.Answered) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	gone, q.gone = q.gone, nil
-	return slices.Clone(q.open), gone
+	return gone
 }
 
 // shown is a question as a page shows it. Nothing of it is masked: who approves a

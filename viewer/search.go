@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-	"unicode/utf16"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/search"
@@ -133,30 +132,9 @@ func (v *Viewer) searchAll(a *answerer) error {
 	}{facts.V1, indexing, 0, more, q.Offset, []searchHit{}}
 	for _, h := range hits {
 		hit := searchHit{Session: facts.Text(h.Session), Title: veil.LineOrNil(h.Title), Seq: h.Seq, Time: h.Time, Role: string(h.Role)}
-		hit.Text, hit.Spans = snippet(h.Snippet, veil)
+		hit.Text, hit.Spans = facts.Snippet(h.Snippet, veil)
 		out.Hits = append(out.Hits, hit)
 	}
 	out.Masked = veil.Masked
 	return a.ok(out)
-}
-
-// snippet joins the parts of a snippet. When something of it is masked the
-// places are not known any more.
-func snippet(parts []search.Span, veil *facts.Veil) (facts.Text, [][2]int) {
-	text, spans, at := "", [][2]int{}, 0
-	for _, p := range parts {
-		n := 0
-		for _, r := range p.Text {
-			n += max(utf16.RuneLen(r), 1)
-		}
-		if p.Hit {
-			spans = append(spans, [2]int{at, at + n})
-		}
-		text, at = text+p.Text, at+n
-	}
-	shown := veil.Text(text)
-	if string(shown) != text {
-		spans = [][2]int{}
-	}
-	return shown, spans
 }

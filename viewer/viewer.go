@@ -17,22 +17,17 @@
 //
 // # What is live
 //
-// One goroutine a session, while somebody listens, reads what is new and makes
-// the frames of the stream, once for all who listen. A listener that does not
-// keep up is left behind and gets what it missed from the log: nobody waits for
-// it, neither the writer nor another listener.
-//
-//	session -> pump -> frames -> listener -> browser
-//	   log  ---------------------^ (who was left behind)
+// Package stream makes the stream of a session once for all who listen; nobody
+// waits for a listener.
 //
 // # Files
 //
-//	access.go   who may ask               live.go     one listener
-//	routes.go   paths                     pump.go     what is new, as frames
-//	answer.go   JSON and errors           draft.go    the reply that is written
-//	read.go     one session               change.go   what changes something
-//	list.go     all sessions              running.go  agents of this process
-//	search.go   text of all sessions      serve.go    the server
+//	access.go   who may ask               change.go   what an agent is told
+//	routes.go   paths                     edit.go     edits of the history
+//	answer.go   JSON and errors           care.go     forks, names, shelves
+//	read.go     one session               running.go  agents of this process
+//	look.go     its pictures and requests beside.go   a chat and its page
+//	list.go     all sessions              serve.go    the server
 package viewer
 
 import (
@@ -46,8 +41,10 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/usage"
 	"github.com/outcrop-dev/outcrop/search"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/viewer/internal/facts"
 	"github.com/outcrop-dev/outcrop/viewer/internal/listing"
 	"github.com/outcrop-dev/outcrop/viewer/internal/opened"
+	"github.com/outcrop-dev/outcrop/viewer/internal/stream"
 )
 
 // Options of a Viewer. Store, Addr, Now and Random are needed.
@@ -84,13 +81,14 @@ type Options struct {
 
 // Viewer serves a store. New makes it.
 type Viewer struct {
-	o      Options
-	access *access
-	mux    *http.ServeMux
-	open   *opened.Sessions
-	list   *listing.List
-	index  *indexer
-	log    *slog.Logger
+	o       Options
+	access  *access
+	mux     *http.ServeMux
+	open    *opened.Sessions
+	list    *listing.List
+	index   *indexer
+	streams *stream.Set
+	log     *slog.Logger
 
 	counting chan struct{} // a token for who counts calls beside a request
 	shelving sync.Mutex
@@ -100,7 +98,6 @@ type Viewer struct {
 	busy sync.WaitGroup // goroutines of this Viewer
 
 	mu        sync.Mutex
-	pumps     map[string]*pump
 	running   map[string]*running
 	listeners int
 	closed    bool
@@ -121,12 +118,22 @@ func New(o Options) (*Viewer, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Viewer{o: o, access: a, log: o.Logger, pumps: map[string]*pump{}, running: map[string]*running{},
+	v := &Viewer{o: o, access: a, log: o.Logger, running: map[string]*running{},
 		open: opened.New(opened.Options{Store: o.Store, Logger: o.Logger})}
 	v.counting = make(chan struct{}, 1)
 	v.life, v.stop = context.WithCancel(context.Background())
 	v.list = listing.New(listing.Options{Store: o.Store, Price: o.Price, Spawn: v.spawn})
 	v.index = newIndexer(v)
+	v.streams = stream.New(stream.Options{
+		Open: v.open, Spawn: v.spawn, Price: o.Price, Now: o.Now, Logger: o.Logger,
+		Running: func(id string) stream.Running {
+			if r := v.runningOf(id); r != nil {
+				return r
+			}
+			return nil
+		},
+		Writer: func(ctx context.Context, id string) facts.Writer { return v.writerOf(ctx, id, &facts.Veil{}) },
+	})
 	v.routes()
 	return v, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/brief"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/search"
 	"github.com/outcrop-dev/outcrop/secret"
 	"github.com/outcrop-dev/outcrop/viewer/internal/folded"
 )
@@ -264,4 +265,22 @@ func (f *Found) Locate(x *folded.Index) {
 		}
 		h.Index, h.Kind, h.Covered, h.Rewound = p.at, p.item.Kind.String(), knownOrNull(p.covered), p.rewound
 	}
+}
+
+// Snippet joins the parts of a snippet. When something of it is masked the
+// places are not known any more.
+func Snippet(parts []search.Span, v *Veil) (Text, [][2]int) {
+	text, spans, at := "", [][2]int{}, 0
+	for _, p := range parts {
+		n := units(p.Text)
+		if p.Hit {
+			spans = append(spans, [2]int{at, at + n})
+		}
+		text, at = text+p.Text, at+n
+	}
+	shown := v.Text(text)
+	if string(shown) != text {
+		spans = [][2]int{}
+	}
+	return shown, spans
 }
