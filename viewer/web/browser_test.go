@@ -5,6 +5,7 @@ package web_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -34,7 +35,12 @@ var update = flag.Bool("update", false, "write docs/screens")
 // TestBrowser looks at the pages with a real browser. All parts share the
 // browser, each has tabs and servers of its own. Where there is none the test
 // is skipped, but not in CI.
+//
+// It takes minutes, so it wants to be asked for: by CI, or by -update.
 func TestBrowser(t *testing.T) {
+	if os.Getenv("CI") == "" && !*update {
+		t.Skip("takes minutes of a browser: set CI to run it")
+	}
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if p, err := exec.LookPath(name); err == nil {
@@ -97,7 +103,7 @@ type tab struct {
 func (b *browser) tab(t *testing.T, width, height int64) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	p := &tab{t: t, ctx: ctx}
 	said := chromedp.Console(ctx)
 	var read sync.WaitGroup
@@ -274,7 +280,8 @@ func corpus(t *testing.T) (dir string, ids []string) {
 }
 
 // shot is the page as a picture of at most 256 colours, which is small and looks
-// the same: pages have few colours, the rest are edges of letters.
+// the same: pages have few colours, the rest are shades between letters and
+// ground.
 func (p *tab) shot() []byte {
 	p.t.Helper()
 	raw, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
@@ -289,15 +296,16 @@ func (p *tab) shot() []byte {
 	box := img.Bounds()
 	for y := box.Min.Y; y < box.Max.Y; y++ {
 		for x := box.Min.X; x < box.Max.X; x++ {
-			c := color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
-			counts[color.RGBA{c.R &^ 3, c.G &^ 3, c.B &^ 3, 255}]++
+			counts[color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)]++
 		}
 	}
 	most := make([]color.RGBA, 0, len(counts))
 	for c := range counts {
 		most = append(most, c)
 	}
-	slices.SortFunc(most, func(a, b color.RGBA) int { return counts[b] - counts[a] })
+	slices.SortFunc(most, func(a, b color.RGBA) int {
+		return cmp.Or(counts[b]-counts[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
+	})
 	palette := color.Palette{}
 	for _, c := range most[:min(len(most), 256)] {
 		palette = append(palette, c)
