@@ -140,6 +140,7 @@ func hostile(t *testing.T, b *browser) {
 	}
 	add("turn/start", `{"turn":1}`, "")
 	add("step/start", `{"turn":1,"step":1}`, "")
+	add("request/header", `{"header":{"config":{"provider":"p","model":`+q(nasty)+`},"system":`+q(evil)+`,"tools":[{"name":"read","description":`+q(nasty)+`,"parameters":{"type":"object"}}]},"reason":"initial"}`, "")
 	add("user/message", `{"content":[{"type":"text","text":`+q(evil)+`}],"source":{"kind":"user"},"role":"user","id":"p1"}`, `,"surfaceOp":"append"`)
 	add("context/message", `{"content":[{"type":"text","text":`+q(evil)+`}],"source":{"kind":`+q(nasty)+`,"form":`+q(nasty)+`},"role":"user","id":"c1"}`, `,"surfaceOp":"append"`)
 	deep := strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000)
@@ -147,8 +148,8 @@ func hostile(t *testing.T, b *browser) {
 	for _, id := range []string{"call_1", "call_2"} {
 		add("tool/call", `{"turn":1,"step":1,"callId":"`+id+`","name":"read","arguments":"{}"}`, "")
 	}
-	add("tool/result", `{"turn":1,"step":1,"message":{"source":{"kind":"tool","callId":"call_1"},"content":[{"type":"tool-result","toolCallId":"call_1","content":[{"type":"text","text":`+q(strings.Repeat("x", 5<<20)+nasty)+`}]}],"role":"user","id":"r1"}}`, `,"sourceEventSeqs":[5],"surfaceOp":"append"`)
-	add("tool/result", `{"turn":1,"step":1,"message":{"source":{"kind":"tool","callId":"call_2"},"content":[{"type":"tool-result","toolCallId":"call_2","content":[{"type":"text","text":"bad `+"\xff\xfe\xc3("+` utf-8 `+`"}]}],"role":"user","id":"r2"}}`, `,"sourceEventSeqs":[6],"surfaceOp":"append"`)
+	add("tool/result", `{"turn":1,"step":1,"message":{"source":{"kind":"tool","callId":"call_1"},"content":[{"type":"tool-result","toolCallId":"call_1","content":[{"type":"text","text":`+q(strings.Repeat("x", 5<<20)+nasty)+`}]}],"role":"user","id":"r1"}}`, `,"sourceEventSeqs":[6],"surfaceOp":"append"`)
+	add("tool/result", `{"turn":1,"step":1,"message":{"source":{"kind":"tool","callId":"call_2"},"content":[{"type":"tool-result","toolCallId":"call_2","content":[{"type":"text","text":"bad `+"\xff\xfe\xc3("+` utf-8 `+`"}]}],"role":"user","id":"r2"}}`, `,"sourceEventSeqs":[7],"surfaceOp":"append"`)
 	add("step/end", `{"turn":1,"step":1}`, "")
 	add("turn/end", `{"turn":1,"reason":{"kind":"completed"}}`, "")
 	add("session/title", `{"title":`+q(nasty)+`}`, "")

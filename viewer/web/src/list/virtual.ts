@@ -15,12 +15,16 @@ export interface VirtualOptions {
   estimate: (index: number) => number; // px
   key?: (index: number) => number | string;
   overscan?: number;
+  fixed?: boolean; // every row is as high as estimated: nothing is measured
 }
 
 export class Virtual implements ReactiveController {
   private v: Virtualizer<HTMLElement, HTMLElement> | null = null;
   private stop: (() => void) | null = null;
   private frame = 0;
+  private measuring = false;
+  private moved = false; // while measuring
+  private passes = 0; // in a row that moved something
 
   constructor(
     private readonly host: ReactiveControllerHost,
@@ -41,7 +45,23 @@ export class Virtual implements ReactiveController {
     }
     this.v.setOptions(this.options());
     this.v._willUpdate();
-    for (const row of el.querySelectorAll<HTMLElement>("[data-index]")) this.v.measureElement(row);
+    if (!this.opts.fixed) this.measureAll(el);
+  }
+
+  /** Gives each row that was just rendered its height before it is painted, so
+   * that no frame shows rows at guessed places. */
+  private measureAll(el: HTMLElement): void {
+    this.measuring = true;
+    this.moved = false;
+    for (const row of el.querySelectorAll<HTMLElement>("[data-index]")) {
+      this.v!.measureElement(row); // and whenever it changes
+      this.v!.resizeItem(Number(row.dataset.index), row.offsetHeight);
+    }
+    this.measuring = false;
+    this.passes = this.moved ? this.passes + 1 : 0;
+    if (!this.moved) return;
+    if (this.passes <= 5) this.host.requestUpdate();
+    else this.again();
   }
 
   hostDisconnected(): void {
@@ -93,7 +113,8 @@ export class Virtual implements ReactiveController {
       indexAttribute: "data-index",
       onChange: (_: unknown, sync: boolean) => {
         // While scrolling the rows must stand before the next paint.
-        if (sync) this.host.requestUpdate();
+        if (this.measuring) this.moved = true;
+        else if (sync) this.host.requestUpdate();
         else this.again();
       },
     };

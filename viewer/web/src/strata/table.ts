@@ -22,6 +22,7 @@ export class StrataTable extends Part {
     scroller: () => this.querySelector<HTMLElement>(".scroll"),
     count: () => this.total,
     estimate: () => rowPx,
+    fixed: true,
   });
 
   override willUpdate(changed: Map<string, unknown>): void {

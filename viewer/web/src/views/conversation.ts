@@ -45,7 +45,7 @@ export class ConversationView extends Part {
     scroller: () => this.querySelector<HTMLElement>(".scroll"),
     count: () => this.total + (this.drafting ? 1 : 0),
     estimate: (i) => guess(this.pages?.at(i)),
-    overscan: 14, // rows turn out lower than guessed: the screen is full then too
+    overscan: 8,
   });
 
   private get drafting(): boolean {

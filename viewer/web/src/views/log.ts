@@ -35,6 +35,7 @@ export class LogView extends Part {
     count: () => this.total,
     estimate: () => rowPx,
     overscan: 20,
+    fixed: true,
   });
 
   override willUpdate(changed: PropertyValues<this>): void {

@@ -50,6 +50,7 @@ export class RequestsView extends Part {
     scroller: () => this.querySelector<HTMLElement>(".request-list"),
     count: () => this.total,
     estimate: () => 52,
+    fixed: true,
     overscan: 10,
   });
 
