@@ -277,12 +277,7 @@ func (c *continued) Dir() string               { return c.w.Dir() }
 func (c *continued) Cut() string               { return c.cut }
 
 // Durable is the first seq that is not known to be synced.
-func (c *continued) Durable() outcrop.Seq {
-	if w, ok := any(c.w).(interface{ Durable() outcrop.Seq }); ok {
-		return w.Durable()
-	}
-	return c.w.Session().Stored()
-}
+func (c *continued) Durable() outcrop.Seq { return c.w.Durable() }
 
 func (c *continued) SetModel(ctx context.Context, name string) error {
 	c.mu.Lock()

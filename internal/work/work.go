@@ -225,8 +225,17 @@ func (w *Work) Config() *config.Config { return w.cfg }
 // Desk is where the command works.
 func (w *Work) Desk() *desk.Desk { return w.a }
 
+// Durable is the first seq that is not known to be synced; 0 before the session
+// is stored.
+func (w *Work) Durable() outcrop.Seq {
+	if w.live == nil {
+		return 0
+	}
+	return w.live.Durable()
+}
+
 // Stored reports whether the session can be found in its store by now.
-func (w *Work) Stored() bool { return w.live != nil && w.live.Durable() > 0 }
+func (w *Work) Stored() bool { return w.Durable() > 0 }
 
 // Close ends the agent and the tools, saves what is committed and lets the
 // session go. Errors are told in the order in which they came.
