@@ -15,8 +15,9 @@ var _ store.Marked = (*following)(nil)
 // markBytes is how much of the file before a mark must be what it was.
 const markBytes = 512
 
-// Mark is store.Marked's: where the next record begins, its seq, and a digest
-// of the bytes before it. Behind a border that was not whole yet there is none.
+// Mark is store.Marked's: which file it is, where the next record begins, its
+// seq, and a digest of the bytes before it. A file that took the name of the one
+// that was read may differ anywhere: it is another. Behind a border that was not whole yet there is none.
 func (f *following) Mark() string {
 	if f.base != f.next {
 		return ""
@@ -25,17 +26,18 @@ func (f *following) Mark() string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%s %d %d %s", f.enc, f.from, f.base, d)
+	return fmt.Sprintf("%s %d %d %d %s", f.enc, fileID(f.in.info), f.from, f.base, d)
 }
 
 // Resume is store.Marked's.
 func (f *following) Resume(mark string) bool {
 	var enc, digest string
+	var file uint64
 	var from, base int64
-	if n, err := fmt.Sscanf(mark, "%s %d %d %s", &enc, &from, &base, &digest); n != 4 || err != nil {
+	if n, err := fmt.Sscanf(mark, "%s %d %d %d %s", &enc, &file, &from, &base, &digest); n != 5 || err != nil {
 		return false
 	}
-	if enc != string(f.enc) || from < f.in.r.HeaderEnd() || from > f.in.info.Size() || base < 0 {
+	if file != fileID(f.in.info) || enc != string(f.enc) || from < f.in.r.HeaderEnd() || from > f.in.info.Size() || base < 0 {
 		return false
 	}
 	if d, ok := f.digestBefore(from); !ok || d != digest {
