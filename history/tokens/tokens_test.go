@@ -64,6 +64,21 @@ func TestEveryTextHasACount(t *testing.T) {
 	})
 }
 
+// One character each that a table of the library may lack.
+func TestEveryCharacterOfOneByteIsCounted(t *testing.T) {
+	for _, model := range []string{"gpt-4", "gpt-4o"} {
+		c := tokens.For(model)
+		for b := range 128 {
+			if n := c.Text(string(rune(b))); n != 1 {
+				t.Errorf("%s: %d tokens in %q, want 1", model, n, rune(b))
+			}
+		}
+		if n := c.Text("a\x7fb"); n != 3 {
+			t.Errorf("%s: %d tokens in a delete between two letters, want 3", model, n)
+		}
+	}
+}
+
 // What a new node costs to price, for each kilobyte of its text.
 func BenchmarkText(b *testing.B) {
 	text := strings.Repeat("func main() { fmt.Println(\"hello, world\") } // say it\n", 200)
