@@ -243,4 +243,5 @@ type Info struct {
 	Reason    string
 	Path      string         // file or folder the entry stands for; "" when the store has none
 	Header    outcrop.Header // zero when it could not be read
+	Due       *Due           // what is left to be done; nil where the log would have to be read for it
 }

@@ -31,6 +31,7 @@ type session struct {
 	records []outcrop.Record
 	synced  int
 	holder  *lease
+	epoch   int64 // of the last lease
 }
 
 var _ store.Store = (*Store)(nil)
@@ -84,7 +85,7 @@ func (s *Store) Create(ctx context.Context, h outcrop.Header) (store.Lease, erro
 	if s.sessions[h.ID] != nil {
 		return nil, exists(h.ID)
 	}
-	return &lease{s: s, header: h, epoch: s.epoch}, ctx.Err()
+	return &lease{s: s, header: h, epoch: s.epoch, number: 1, lost: make(chan struct{})}, ctx.Err()
 }
 
 // Acquire is store.Store's.
@@ -98,8 +99,14 @@ func (s *Store) Acquire(ctx context.Context, id string) (store.Lease, error) {
 	if ss.holder != nil {
 		return nil, problem("open", id, "", &store.LockedError{Holder: store.Holder{Program: "this process"}}, "")
 	}
-	ss.holder = &lease{s: s, header: ss.header, epoch: s.epoch, in: ss.records}
-	return ss.holder, ctx.Err()
+	return s.hold(ss), ctx.Err()
+}
+
+// hold gives a session to a new holder; the store is locked.
+func (s *Store) hold(ss *session) *lease {
+	ss.epoch++
+	ss.holder = &lease{s: s, header: ss.header, epoch: s.epoch, number: ss.epoch, held: true, lost: make(chan struct{}), in: ss.records}
+	return ss.holder
 }
 
 // Put is store.Store's.
@@ -186,7 +193,10 @@ func (s *Store) List(_ context.Context, o store.ListOptions) ([]store.Info, erro
 type lease struct {
 	s      *Store
 	header outcrop.Header
-	epoch  int
+	epoch  int   // of the store: crashes before it
+	number int64 // of the lease
+	held   bool  // the session is stored, and was this lease's
+	lost   chan struct{}
 	in     []outcrop.Record
 	dead   error
 }
@@ -228,7 +238,10 @@ func (l *lease) Append(ctx context.Context, recs iter.Seq[outcrop.Record]) error
 	first := ss == nil
 	switch {
 	case first:
-		ss = &session{header: l.header, holder: l}
+		ss = &session{header: l.header, holder: l, epoch: l.number}
+	case ss.holder != l && l.held:
+		l.dead = moved("append", l.header.ID)
+		return l.dead
 	case ss.holder != l:
 		return exists(l.header.ID)
 	}
@@ -246,7 +259,7 @@ func (l *lease) Append(ctx context.Context, recs iter.Seq[outcrop.Record]) error
 		ss.records = append(ss.records, own(r))
 	}
 	if first {
-		l.s.sessions[l.header.ID] = ss
+		l.s.sessions[l.header.ID], l.held = ss, true
 		ss.synced = len(ss.records)
 	}
 	return nil

@@ -124,6 +124,9 @@ func (s *Store) takeLock(id string) (*filelock.Lock, error) {
 // Header is store.Lease's.
 func (l *lease) Header() outcrop.Header { return l.header }
 
+// Epoch is store.Epocher's.
+func (l *lease) Epoch() int64 { return l.epoch }
+
 // Tail is store.Lease's: a transaction has none.
 func (l *lease) Tail() store.Tail { return store.Tail{} }
 
