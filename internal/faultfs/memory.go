@@ -391,6 +391,11 @@ func (f *memoryFile) Write(p []byte) (int, error) {
 func (f *memoryFile) WriteAt(p []byte, off int64) (int, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
+	if len(p) == 0 && !f.closed {
+		// The machine is not asked, so it does not say that the file was opened
+		// for reading.
+		return 0, nil
+	}
 	return f.writeAt(p, off)
 }
 
