@@ -12,7 +12,7 @@ func Gone(log outcrop.Log, replacements []outcrop.Replacement) map[outcrop.Seq]o
 	}
 	gone := map[outcrop.Seq]outcrop.Seq{}
 	for _, r := range replacements {
-		if !isPlace(log.At(r.Seq)) {
+		if !IsPlace(log.At(r.Seq)) {
 			continue
 		}
 		rest := append([]outcrop.Seq(nil), r.Shadowed...)

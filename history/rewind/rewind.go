@@ -84,7 +84,7 @@ func Find(s *outcrop.Session, target outcrop.Seq) (Plan, error) {
 	for keep < len(nodes) && spans.of(nodes[keep]).last <= to {
 		keep++
 	}
-	if keep == len(nodes) || keep == len(nodes)-1 && isPlace(log.At(nodes[keep])) {
+	if keep == len(nodes) || keep == len(nodes)-1 && IsPlace(log.At(nodes[keep])) {
 		return p, nil
 	}
 	if sp := spans.of(nodes[keep]); sp.first <= to {
@@ -140,9 +140,9 @@ func isPrompt(ev outcrop.Event) bool {
 		jsonwire.TextIs(jsonwire.Get(jsonwire.Get(ev.Data, "source"), "kind"), message.FromUser.Kind)
 }
 
-// isPlace reports the message that a rewind left in the place of what it took
+// IsPlace reports the message that a rewind left in the place of what it took
 // away.
-func isPlace(ev outcrop.Event) bool {
+func IsPlace(ev outcrop.Event) bool {
 	source := jsonwire.Get(ev.Data, "source")
 	switch ev.Type {
 	case outcrop.TypeContextMessage:
