@@ -24,6 +24,12 @@ func (a *Agent) Steer(ctx context.Context, m message.Message) (string, error) {
 	return a.input(ctx, outcrop.NextStep, m, message.FromUser, true)
 }
 
+// GoOn is Send with a place before everything else that waits for a turn: for a
+// message that goes on with a turn that was interrupted.
+func (a *Agent) GoOn(ctx context.Context, m message.Message) (string, error) {
+	return a.inputAt(ctx, outcrop.NextTurn, true, m, injected, true)
+}
+
 // Inject puts a message where the next step takes it, and wakes nobody: in an
 // idle agent it waits for the next input, in a running one it makes a further
 // step. An empty source says that a program wrote it. Otherwise it is like
@@ -37,6 +43,10 @@ func (a *Agent) Inject(ctx context.Context, m message.Message) (string, error) {
 var injected = message.Source{Kind: "plugin", Plugin: "outcrop", Form: "notice", Summary: "injected"}
 
 func (a *Agent) input(ctx context.Context, target outcrop.InboxTarget, m message.Message, from message.Source, wake bool) (id string, err error) {
+	return a.inputAt(ctx, target, false, m, from, wake)
+}
+
+func (a *Agent) inputAt(ctx context.Context, target outcrop.InboxTarget, front bool, m message.Message, from message.Source, wake bool) (id string, err error) {
 	if m, err = fitting(m, from); err != nil {
 		return "", err
 	}
@@ -45,7 +55,7 @@ func (a *Agent) input(ctx context.Context, target outcrop.InboxTarget, m message
 			err = ErrClosed
 			return
 		}
-		id, err = a.insert(target, m, wake)
+		id, err = a.insertAt(target, front, m, wake)
 	})
 	if perr != nil {
 		return "", perr
@@ -72,6 +82,10 @@ func fitting(m message.Message, from message.Source) (message.Message, error) {
 
 // insert is the owner's side of the three, and what hooks give goes in by it.
 func (a *Agent) insert(target outcrop.InboxTarget, m message.Message, wake bool) (string, error) {
+	return a.insertAt(target, false, m, wake)
+}
+
+func (a *Agent) insertAt(target outcrop.InboxTarget, front bool, m message.Message, wake bool) (string, error) {
 	if err := a.s.Err(); err != nil {
 		return "", err
 	}
@@ -89,6 +103,9 @@ func (a *Agent) insert(target outcrop.InboxTarget, m message.Message, wake bool)
 		return "", fmt.Errorf("%w: a message with the id %q is pending already", ErrInput, m.ID)
 	}
 	at := len(*a.inbox.list(target))
+	if front {
+		at = *a.inbox.reserved(target) // what a step is about to take stays before it
+	}
 	ev, err := a.s.Append(outcrop.InboxSpliced{Target: target, Start: at, Inserted: []message.Message{m}})
 	if err != nil {
 		return "", err

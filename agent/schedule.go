@@ -123,6 +123,7 @@ func (r *round) start(i int) (verdict, bool) {
 		return verdict{}, r.settle(c, tool.Failed(bad))
 	}
 	call.Key = fmt.Sprintf("%s:%d:%s", a.s.ID(), c.seq, call.ID)
+	call.Epoch = a.o.Epoch
 	c.call = call
 	if deny, err := r.askBefore(tl, call); err != nil {
 		return t.failed(err), false
@@ -160,6 +161,14 @@ func (r *round) start(i int) (verdict, bool) {
 		return r.stopped(), false
 	}
 	a.enterPhase(place{phase: Running, turn: t.n, step: t.step, tool: call.Name})
+	if a.o.Guard != nil {
+		// As late as can be: what comes between this and the tool is a window in
+		// which the session may be lost and the tool starts all the same.
+		if err := contained(a.o.Guard); err != nil {
+			a.log.Warn("a tool was not started", "turn", t.n, "step", t.step, "tool", call.Name, "err", err)
+			return t.failed(err), false
+		}
+	}
 	c.started = true
 	r.running++
 	go func() { r.done <- ended{i: i, out: r.tools.Run(r.ctx, tl, call)} }()

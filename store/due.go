@@ -19,8 +19,8 @@ type Due struct {
 	Pending int
 	// Open: a turn has begun and not ended. Somebody runs it, or died at it.
 	Open bool
-	// Cut: the turn that is open, or the last one when it was interrupted, has
-	// input to which there is no complete answer.
+	// Cut: the turn that is open, or the last one when it was interrupted or
+	// handed over, has input to which there is no complete answer.
 	Cut bool
 	// Cuts is how many turns in a row, up to the last one that ended, were
 	// interrupted without an answer.
@@ -58,8 +58,7 @@ func (d *Due) Add(r outcrop.Record) {
 			d.Cut = true
 		}
 	case outcrop.TypeTurnEnd:
-		interrupted := jsonwire.TextIs(jsonwire.Get(jsonwire.Get(r.Data, "reason"), "kind"), string(outcrop.TurnInterrupted))
-		d.Cut = d.Open && d.Cut && interrupted
+		d.Cut = d.Open && d.Cut && interrupts(jsonwire.Get(r.Data, "reason"))
 		d.Open = false
 		if d.Cut {
 			d.Cuts++
@@ -69,6 +68,21 @@ func (d *Due) Add(r outcrop.Record) {
 	case outcrop.TypeOutcropRewind:
 		d.Cut, d.Cuts = d.Open && d.Cut, 0
 	}
+}
+
+// HandedOver is the reason, as that of a hook, with which a turn ends that is
+// stopped so that another process goes on with it.
+const HandedOver = "handed over"
+
+// interrupts reports that a turn ended for this reason without being done.
+func interrupts(reason []byte) bool {
+	switch kind, _ := jsonwire.Text(jsonwire.Get(reason, "kind")); kind {
+	case string(outcrop.TurnInterrupted):
+		return true
+	case string(outcrop.TurnAborted):
+		return jsonwire.TextIs(jsonwire.Get(jsonwire.Get(reason, "reason"), "reason"), HandedOver)
+	}
+	return false
 }
 
 // final reports that a reply is whole and asks for nothing more.

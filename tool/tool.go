@@ -90,6 +90,11 @@ type Call struct {
 	// it: session id, seq of the tool/call event and call id. A tool that
 	// reaches another system gives it along as an idempotency key.
 	Key string
+	// Epoch is the number of the lease under which the call is made, 0 where
+	// sessions have none. One who takes the session over has a higher one, so
+	// that a system which remembers the highest can refuse a late call of the
+	// earlier holder.
+	Epoch int64
 }
 
 // Result is what a tool gives back to the model.

@@ -40,8 +40,9 @@
 //
 // A call that failed in one of the last two ways may have been done; the text
 // says so, and it is never sent again. Each call carries its key (tool.Call) in
-// _meta as outcrop/callKey, so that a server can tell a repetition. A cancelled
-// call is cancelled at the server too.
+// _meta as outcrop/callKey, so that a server can tell a repetition, and the epoch
+// of the session's lease, where it has one, as outcrop/epoch. A cancelled call is
+// cancelled at the server too.
 //
 // After a call that was cancelled or took too long, the server is asked for a
 // sign of life before the next one. One that is dead, or gives none, is started

@@ -195,6 +195,9 @@ func (s *server) call(ctx context.Context, name string, c tool.Call) (*sdk.CallT
 		params := &sdk.CallToolParams{Name: name, Arguments: c.Arguments}
 		if c.Key != "" {
 			params.Meta = sdk.Meta{"outcrop/callKey": c.Key}
+			if c.Epoch > 0 {
+				params.Meta["outcrop/epoch"] = c.Epoch
+			}
 		}
 		res, err := guarded(calling, l, func() (*sdk.CallToolResult, error) { return l.session.CallTool(calling, params) })
 		if err == nil {

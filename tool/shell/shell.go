@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +54,8 @@ type Options struct {
 	Dir string
 	// Env is the environment; nil means this process's own. Who holds keys
 	// in variables passes a list without them: what a command prints is
-	// logged.
+	// logged. Each command also gets OUTCROP_CALL_KEY and OUTCROP_EPOCH, the key
+	// and the epoch of its call (tool.Call).
 	Env []string
 	// Timeout ends commands that do not ask for their own; 0 means
 	// DefaultTimeout.
@@ -75,12 +78,12 @@ func New(o Options) (tool.Tool, error) {
 			"It has no input and no terminal. It is not confined to the workspace. It is killed after " + o.Timeout.String() +
 			" unless timeout says otherwise; processes left in the background are killed when the command ends.",
 		Class: tool.Exec,
-		Run: func(ctx context.Context, _ tool.Call, a args) (tool.Result, error) {
+		Run: func(ctx context.Context, call tool.Call, a args) (tool.Result, error) {
 			timeout, err := o.timeout(a)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return run(ctx, o, a.Command, timeout)
+			return run(ctx, o.telling(call), a.Command, timeout)
 		},
 		Preview: func(_ context.Context, _ tool.Call, a args) (tool.Preview, error) {
 			if _, err := o.timeout(a); err != nil {
@@ -89,6 +92,19 @@ func New(o Options) (tool.Tool, error) {
 			return tool.Preview{Title: "shell", Dir: o.Dir, Body: a.Command}, nil
 		},
 	})
+}
+
+// telling puts what tells this call from all others into the environment, for a
+// command that reaches another system.
+func (o Options) telling(call tool.Call) Options {
+	if call.Key == "" {
+		return o
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	o.Env = append(slices.Clip(o.Env), "OUTCROP_CALL_KEY="+call.Key, "OUTCROP_EPOCH="+strconv.FormatInt(call.Epoch, 10))
+	return o
 }
 
 func (o Options) timeout(a args) (time.Duration, error) {

@@ -77,6 +77,17 @@ func TestShellGivesTheEnvironmentItIsGiven(t *testing.T) {
 	}
 }
 
+func TestACommandIsToldByItsCall(t *testing.T) {
+	tl, err := New(Options{Dir: t.TempDir(), Env: []string{"A=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := tl.Run(t.Context(), tool.Call{ID: "c", Key: "s1:9:c", Epoch: 3, Arguments: []byte(`{"command":"echo $A $OUTCROP_CALL_KEY $OUTCROP_EPOCH"}`)})
+	if err != nil || message.PlainText(got.Content) != "1 s1:9:c 3\n" {
+		t.Errorf("%q, %v", message.PlainText(got.Content), err)
+	}
+}
+
 func TestShellTimeOutKillsTheWholeGroup(t *testing.T) {
 	text, out := call(t, context.Background(), Options{Dir: t.TempDir(), Timeout: 50 * time.Millisecond}, "echo begun; sleep 100000 & sleep 100000")
 	if text != "begun\n[killed after 50ms]" && text != "[killed after 50ms]" {
