@@ -43,6 +43,7 @@ const (
 	TypeOutcropPin        Type = "outcrop/pin"
 	TypeOutcropTag        Type = "outcrop/tag"
 	TypeOutcropRedacted   Type = "outcrop/redacted"
+	TypeOutcropImport     Type = "outcrop/import"
 )
 
 // Names of packed rows and of the header line. A log never has an event with
@@ -89,7 +90,7 @@ var typeTable = func() (names []Type) {
 		"tool-workflow/run-start", "tool-workflow/run-end", "tool-workflow/agent-start", "tool-workflow/agent-end",
 		"web/deepseek-search-llm-request",
 		TypeOutcropRequest, TypeOutcropEdit, TypeOutcropSummarizer, TypeOutcropRewind,
-		TypeOutcropPin, TypeOutcropTag, TypeOutcropRedacted,
+		TypeOutcropPin, TypeOutcropTag, TypeOutcropRedacted, TypeOutcropImport,
 		rowText, rowReasoning, rowToolCall, rowSession, "request/header-delta", "mode/set",
 	}
 	return names
