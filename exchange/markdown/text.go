@@ -21,7 +21,7 @@ func (d *document) text(s string) {
 		return
 	}
 	var code []string
-	open, info := "", ""
+	open, info, indent := "", "", 0
 	flush := func() {
 		d.codeBlock(info, strings.Join(code, "\n"))
 		open, code = "", nil
@@ -34,14 +34,18 @@ func (d *document) text(s string) {
 				blank = true
 				continue
 			}
-			code = append(code, line)
+			n := 0
+			for n < indent && n < len(line) && line[n] == ' ' {
+				n++
+			}
+			code = append(code, line[n:])
 			continue
 		}
 		if marks, rest, ok := opens(line); ok {
 			if !blank {
 				d.w.WriteString("\n")
 			}
-			open, info = marks, rest
+			open, info, indent = marks, rest, len(line)-len(strings.TrimLeft(line, " "))
 			continue
 		}
 		blank = strings.TrimSpace(line) == ""
@@ -80,10 +84,11 @@ func longest(s string, c byte) int {
 }
 
 // opens reports a line that begins a code block: at least three backticks or
-// tildes, indented by three columns at most. The info is a word without marks.
+// tildes. In a list they may be indented by any width, so every width counts.
+// The info is a word without marks.
 func opens(line string) (marks, info string, ok bool) {
-	rest := strings.TrimLeft(line, " ")
-	if len(line)-len(rest) > 3 || rest == "" || rest[0] != '`' && rest[0] != '~' {
+	rest := strings.TrimLeft(line, " \t")
+	if rest == "" || rest[0] != '`' && rest[0] != '~' {
 		return "", "", false
 	}
 	n := 0
@@ -106,35 +111,70 @@ func opens(line string) (marks, info string, ok bool) {
 
 // closes reports a line that ends the code block that marks began.
 func closes(line, marks string) bool {
-	rest := strings.TrimLeft(line, " ")
-	if len(line)-len(rest) > 3 {
-		return false
-	}
-	rest = strings.TrimRight(rest, " \t")
+	rest := strings.Trim(line, " \t")
 	return len(rest) >= len(marks) && strings.Trim(rest, marks[:1]) == ""
 }
 
-// prose is a line of a message outside of code blocks.
+// prose is a line of a message outside of code blocks: its headings come below
+// those of the document, also in quotes and lists.
 func prose(line string) string {
-	rest := strings.TrimLeft(line, " ")
-	indent := line[:len(line)-len(rest)]
-	if len(indent) <= 3 {
-		n := 0
-		for n < len(rest) && rest[n] == '#' {
+	var b strings.Builder
+	rest := line
+	for {
+		text := strings.TrimLeft(rest, " \t")
+		b.WriteString(rest[:len(rest)-len(text)])
+		rest = text
+		trimmed := strings.TrimRight(rest, " \t")
+		n := len(rest) - len(strings.TrimLeft(rest, "#"))
+		switch {
+		case n >= 1 && n <= 6 && (n == len(rest) || rest[n] == ' ' || rest[n] == '\t'):
+			b.WriteString(strings.Repeat("#", min(6, n+3)))
+			rest = rest[n:]
+		case trimmed != "" && strings.Trim(trimmed, "=") == "":
+			b.WriteString(`\`) // it would make a heading of the line before it
+		case len(trimmed) >= 3 && strings.Trim(trimmed, "-") == "":
+			rest = "* * *" // a rule, and no heading either
+		case trimmed != "" && strings.Trim(trimmed, "-") == "":
+			b.WriteString(`\`)
+		case strings.HasPrefix(rest, "```") || strings.HasPrefix(rest, "~~~"):
+			b.WriteString(`\`) // it opens no block here, and must not when what follows is written in another way
+		default:
+			if n := marker(rest); n > 0 {
+				b.WriteString(rest[:n])
+				rest = rest[n:]
+				continue
+			}
+		}
+		b.WriteString(tagless(rest))
+		return b.String()
+	}
+}
+
+// marker is the length of the mark of a quote or of a list item that s begins
+// with.
+func marker(s string) int {
+	if s == "" {
+		return 0
+	}
+	if s[0] == '>' {
+		return 1
+	}
+	n := 0
+	if s[0] == '-' || s[0] == '*' || s[0] == '+' {
+		n = 1
+	} else {
+		for n < len(s) && n < 9 && s[n] >= '0' && s[n] <= '9' {
 			n++
 		}
-		switch trimmed := strings.TrimRight(rest, " \t"); {
-		case n >= 1 && n <= 6 && (n == len(rest) || rest[n] == ' ' || rest[n] == '\t'):
-			rest = strings.Repeat("#", min(6, n+3)) + rest[n:]
-		case trimmed != "" && strings.Trim(trimmed, "=") == "":
-			rest = `\` + rest // it would make a heading of the line before it
-		case trimmed != "" && strings.Trim(trimmed, "-") == "" && len(trimmed) < 3:
-			rest = `\` + rest
-		case trimmed != "" && strings.Trim(trimmed, "-") == "":
-			rest = "* * *" // a rule, and no heading either
+		if n == 0 || n == len(s) || s[n] != '.' && s[n] != ')' {
+			return 0
 		}
+		n++
 	}
-	return indent + tagless(rest)
+	if n < len(s) && s[n] != ' ' && s[n] != '\t' {
+		return 0
+	}
+	return n
 }
 
 // tagless writes every < that could begin a tag as an entity. In a code span
