@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/foreigndb"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
-	"github.com/outcrop-dev/outcrop/store/sqlite"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -82,7 +82,7 @@ func (a *Desk) OpenStore() (store.Store, error) {
 }
 
 // StoreAt opens a store by its address: jsonl:DIR, jsonl+plain:DIR, sqlite:FILE,
-// a folder, or the path of one log file.
+// a folder, or the path of one log file or database.
 func (a *Desk) StoreAt(address, origin string) (store.Store, error) {
 	o := a.FileOptions()
 	kind, rest, found := strings.Cut(address, ":")
@@ -98,8 +98,7 @@ func (a *Desk) StoreAt(address, origin string) (store.Store, error) {
 		if rest == "" {
 			return nil, exit.Usagef("%s %s names no file: write sqlite:FILE", origin, term.Quote(address))
 		}
-		s, err := sqlite.New(a.Path(rest), sqlite.Options{Program: o.Program, Now: o.Now, Logger: a.Logger})
-		return s, exit.Misuse(err)
+		return a.database(a.Path(rest))
 	case found && kind == "nats":
 		return nil, exit.Usagef("%s %s: this version has no %s store: use jsonl:DIR, jsonl+plain:DIR or sqlite:FILE", origin, term.Quote(address), kind)
 	case found && len(kind) > 1 && !strings.ContainsAny(kind, `/\.`):
@@ -111,6 +110,9 @@ func (a *Desk) StoreAt(address, origin string) (store.Store, error) {
 			s, err := jsonl.File(p, o)
 			return s, exit.Misuse(err)
 		}
+	}
+	if foreigndb.Is(p) {
+		return a.database(p)
 	}
 	s, err := jsonl.New(p, o)
 	return s, exit.Misuse(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/foreigndb"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
@@ -82,6 +83,9 @@ func (a *Desk) fileTarget(name string) (*Target, error) {
 		return nil, exit.With(2, err)
 	case fi.IsDir():
 		return nil, exit.Usagef("%s is a folder, not a log file: %s", term.Line(name), inFolder(p, name))
+	}
+	if foreigndb.Is(p) {
+		return nil, exit.Usagef("%s is a database: list its sessions with outcrop ls --store %s, and name one of them together with that --store", term.Line(name), term.Line(name))
 	}
 	st, err := jsonl.File(p, a.FileOptions())
 	if err != nil {
