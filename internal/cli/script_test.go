@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 			"outcrop": outcropCommand,
 			"mode":    modeCommand,
 			"damage":  damageCommand,
+			"dshdb":   dshdbCommand,
 		},
 	})
 }
