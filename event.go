@@ -269,6 +269,23 @@ func (e Event) Upgraded(t Type, data json.RawMessage) Event {
 	return e
 }
 
+// Sourced returns the event with its sources in another spelling, while Line
+// stays the bytes that are stored. It is the view of a list in which runs of
+// seqs are written as ranges.
+func (e Event) Sourced(s Sources) Event {
+	e.Sources = s
+	e.state &^= inLine
+	return e
+}
+
+// Recast returns the event as another session format has it: with another type,
+// seq, data, sources and place on the surface, and without the line that it came
+// with. data and sources must be parts of the event's own text or valid JSON.
+func (e Event) Recast(t Type, seq Seq, data json.RawMessage, sources Sources, op SurfaceOp) Event {
+	return Event{Type: t, Seq: seq, Time: e.Time, Data: data, Sources: sources, Op: op, Ignorable: e.Ignorable,
+		state: e.state & textValid, tag: t.tag(), bad: e.bad}
+}
+
 // Current returns an event that is seen through an upgrade in the present
 // shape alone, without the line it came with; another event as it is. A copy
 // under another session id holds this: what an old shape leaves out is filled

@@ -18,11 +18,18 @@ type Header struct {
 	CreatedAt       int64   // Unix milliseconds, not negative
 	Cwd             *string // absolute path; nil when the session has none
 	ParentSession   *string // the session that this one was forked from
+	ParentFormat    int64   // the session format in which the parent was stored, when that is a later one of dsh; seqs of the parent that this log names are those of its view
 	SeedLength      *int64  // how many leading events were inherited
 	Origin          string  // "" or "subagent"
 	DelegationDepth int64
 	AgentPreset     *string
 	Outcrop         int64 // 1: an own session, which may hold context/message
+
+	// Format is the session format of the log from which the header was read,
+	// when that is a later one of dsh: its events are seen as events of format
+	// 0, under the seqs of that view, and it is never written. It is no member
+	// of the header.
+	Format int64
 
 	line []byte
 }
@@ -55,6 +62,9 @@ func (h Header) Line() []byte {
 	}
 	if h.ParentSession != nil {
 		b = jsonwire.AppendStringMember(b, "parentSession", *h.ParentSession)
+	}
+	if h.ParentFormat != 0 {
+		b = jsonwire.AppendIntMember(b, "parentFormat", h.ParentFormat)
 	}
 	if h.SeedLength != nil {
 		b = jsonwire.AppendIntMember(b, "seedLength", *h.SeedLength)
@@ -162,6 +172,11 @@ func parseHeader(line []byte) (Header, error) {
 			return h, refuse("HEADER_PARENT", -1, "parentSession is not a string")
 		}
 	}
+	if v := m["parentFormat"]; v != nil {
+		if n, ok := jsonwire.Int(v); ok && n > 0 {
+			h.ParentFormat = n
+		}
+	}
 	if v := m["seedLength"]; v != nil {
 		n, ok := jsonwire.Int(v)
 		if !ok || n < 0 {
@@ -181,13 +196,13 @@ func versionError(tok string, v int64, whole bool) error {
 	e := &Error{Code: "HEADER_VERSION", Seq: -1, Offset: -1, Err: ErrUnsupported}
 	switch {
 	case whole && v > 0 && v <= 4:
-		e.Msg = "session format " + tok + " is a later format of dsh; this version reads format 0"
-		e.Hint = "read it with a dsh that wrote it, or with a newer outcrop"
+		e.Msg = "session format " + tok + " is a later format of dsh and not format 0"
+		e.Hint = "package wire reads it; no session goes on in it"
 	case whole && v < 0:
 		e.Msg = "session format " + tok + " is older than format 0"
 		e.Hint = "there is no way to upgrade it"
 	default:
-		e.Msg = "session format " + tok + " is newer than format 0"
+		e.Msg = "session format " + tok + " is newer than the formats 0 to 4, which this version reads"
 		e.Hint = "upgrade outcrop"
 	}
 	return e
@@ -223,11 +238,12 @@ func absolute(p string) bool {
 }
 
 // Child is the header of a fork of h after its first seedLength events: it
-// keeps cwd, depth, origin, preset and the own-session member.
+// keeps cwd, depth, origin, preset and the own-session member, and names the
+// format of a parent that is stored in a later one.
 func (h Header) Child(id string, createdAt, seedLength int64) Header {
 	parent := h.ID
 	return Header{
-		ID: id, CreatedAt: createdAt, Cwd: h.Cwd, ParentSession: &parent, SeedLength: &seedLength,
+		ID: id, CreatedAt: createdAt, Cwd: h.Cwd, ParentSession: &parent, ParentFormat: h.Format, SeedLength: &seedLength,
 		Origin: h.Origin, DelegationDepth: h.DelegationDepth, AgentPreset: h.AgentPreset, Outcrop: h.Outcrop,
 	}
 }

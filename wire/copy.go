@@ -12,8 +12,8 @@ import (
 // the event with seq through, without the header, as they are. It reports
 // false, with nothing written, when that is not possible: the seq is not on a
 // border (inside a packed row or, for Zstd, inside a frame), the log does not
-// have it, or old shapes are in it, whose made ids name the session. The caller
-// encodes the records anew then.
+// have it, old shapes are in it, whose made ids name the session, or it is of
+// format 2 or later. The caller encodes the records anew then.
 //
 // The border is looked for by halving, so only a few records are decoded; what
 // is copied is not checked. Memory does not grow with the log, except for eight
@@ -27,7 +27,7 @@ func CopyPrefix(dst io.Writer, src io.ReaderAt, size int64, enc Encoding, throug
 	if through < 0 {
 		return true, nil
 	}
-	if r.beginsOld() {
+	if r.Format() >= 2 || r.beginsOld() {
 		return false, nil
 	}
 	find := r.lineBorder

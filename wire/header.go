@@ -7,24 +7,24 @@ import (
 	"io"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/wire/formats"
 )
 
 // headChunk is how much is read at once while looking for the header.
 const headChunk = 8 << 10
 
 // ReadHeader reads the header of a log and no more of the file than it needs,
-// in parts of 8 KiB. It returns the header line too, without its newline.
+// in parts of 8 KiB. It returns the header line too, without its newline. Of a
+// later format that says isSeeded SeedLength is not known.
 // Errors are *outcrop.Error, as from NewReader.
 func ReadHeader(r io.Reader, enc Encoding) (outcrop.Header, []byte, error) {
-	h, line, _, err := readHeader(r, enc)
+	h, line, _, _, err := readHeader(r, enc)
 	return h, line, err
 }
 
-// readHeader also returns the offset behind the header line or frame.
-func readHeader(r io.Reader, enc Encoding) (outcrop.Header, []byte, int64, error) {
-	var line []byte
-	var end int64
-	var err error
+// readHeader also returns the offset behind the header line or frame, and
+// whether the number of inherited events is still to be found.
+func readHeader(r io.Reader, enc Encoding) (h outcrop.Header, line []byte, end int64, seeded bool, err error) {
 	switch enc {
 	case Plain:
 		line, end, err = plainHeader(r)
@@ -34,10 +34,9 @@ func readHeader(r io.Reader, enc Encoding) (outcrop.Header, []byte, int64, error
 		err = headerError("FILE_KIND", outcrop.ErrUnsupported, "unknown encoding "+string(enc), "use Plain or Zstd")
 	}
 	if err != nil {
-		return outcrop.Header{}, nil, 0, err
+		return outcrop.Header{}, nil, 0, false, err
 	}
-	h, err := outcrop.ParseHeader(line)
-	if err != nil {
+	if h, seeded, err = formats.Header(line); err != nil {
 		e := &outcrop.Error{Code: outcrop.CodeOf(err), Err: err, Msg: err.Error()}
 		if inner := (*outcrop.Error)(nil); errors.As(err, &inner) {
 			c := *inner
@@ -50,9 +49,9 @@ func readHeader(r io.Reader, enc Encoding) (outcrop.Header, []byte, int64, error
 		if e.Hint == "" {
 			e.Hint = "if this is a session log, take the first line from a backup or repair it by hand"
 		}
-		return outcrop.Header{}, line, 0, e
+		return outcrop.Header{}, line, 0, false, e
 	}
-	return h, line, end, nil
+	return h, line, end, seeded, nil
 }
 
 // otherFile is what can be done about a file that is no log.

@@ -7,12 +7,14 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/wire/formats"
 )
 
 // parser cuts text into lines and lines into records.
 type parser struct {
 	*Reader
 	yield func(outcrop.Record, error) bool
+	emit  func(outcrop.Record) bool // yield without an error, for later formats
 	up    upgrader
 	look  lookout
 
@@ -26,6 +28,8 @@ type parser struct {
 	held    [][]byte
 	heldLen int
 	dropped bool // it is longer than MaxLine, or no record: only its length counts
+
+	ranged int // seqs that ranges may still stand for
 
 	next  outcrop.Seq // seq that the next record must have
 	loose bool        // a record was too big to be read, so the next seq is open
@@ -195,6 +199,12 @@ func (p *parser) take(line []byte, size int, d *decoded) bool {
 	p.loose = false
 	p.next = rec.Last() + 1
 	p.since += rec.Count()
+	if p.lower != nil {
+		return p.lowered(rec)
+	}
+	if rec.Run == nil && formats.HasRanges(rec.Sources) {
+		p.flat(&rec.Event)
+	}
 	if rec.Run == nil && !p.raw && p.up.wants(rec.Type) {
 		e, bad := p.up.upgrade(rec.Event)
 		if bad != nil {
@@ -208,6 +218,29 @@ func (p *parser) take(line []byte, size int, d *decoded) bool {
 		rec.Event = e
 	}
 	return p.yield(*rec, nil)
+}
+
+// lowered yields what a record of a later format says in format 0.
+func (p *parser) lowered(rec *outcrop.Record) bool {
+	more, bad := p.lower.Add(*rec, p.emit)
+	if bad == nil || !more {
+		return more
+	}
+	seq := bad.Seq
+	p.at(bad)
+	bad.Seq = seq
+	return p.yield(outcrop.Record{}, bad)
+}
+
+// flat shows sources with ranges as the seqs that they stand for. Wrong ones stay
+// and are refused at admission.
+func (p *parser) flat(e *outcrop.Event) {
+	if p.raw {
+		return
+	}
+	if s, bad := formats.Flat(e, &p.ranged); bad == nil {
+		*e = e.Sourced(s)
+	}
 }
 
 // mark sets the place that Pos tells.

@@ -19,7 +19,8 @@ const (
 )
 
 // Last is what the end of a log shows without reading the rest. It is a view
-// for listings: damage further up is not seen.
+// for listings: damage further up is not seen. Of a later format Seq and Type are
+// those of the file.
 type Last struct {
 	Known bool         // a record was found; Seq and Time count
 	Seq   outcrop.Seq  // of the last event, so Seq+1 is the number of events; -1 when there is none
@@ -114,7 +115,8 @@ func lastLines(text []byte, whole bool) (last Last, inside bool) {
 		case outcrop.TypeTurnStart:
 			last.Turn = TurnOpen
 			return last, false
-		case outcrop.TypeStepStart, outcrop.TypeStepEnd, outcrop.TypeAssistantChunk, outcrop.TypeAssistantMessage, outcrop.TypeToolCall:
+		case outcrop.TypeStepStart, outcrop.TypeStepEnd, outcrop.TypeAssistantChunk, outcrop.TypeAssistantMessage, outcrop.TypeToolCall,
+			"system/message", "assistant/attempt": // of later formats
 			inside = true
 		}
 	}

@@ -5,9 +5,12 @@ import (
 	"iter"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/wire/formats"
 )
 
-// Reader reads one log file. It is for one goroutine.
+// Reader reads one log file of any format from 0 to formats.Newest. It is for
+// one goroutine. Of a later format it gives the events of format 0 that the log
+// says, under the seqs of that view; places are those of the file.
 type Reader struct {
 	r    io.ReaderAt
 	size int64
@@ -27,6 +30,7 @@ type Reader struct {
 	warns warnings
 
 	upgraded int
+	lower    *formats.Lower // of the last Records; nil for formats 0 and 1
 }
 
 // Tail says how the file ends, once Records has ended.
@@ -39,17 +43,50 @@ type Tail struct {
 
 // NewReader reads the header of a log file of size bytes. The errors are
 // *outcrop.Error: what the file is instead of a log, or what is wrong with its
-// header. It reads no more than the header.
+// header. It reads no more than the header, except where the log of a later
+// format begins with inherited events: how many shows at their end, so such a log
+// is read once.
 func NewReader(r io.ReaderAt, size int64, enc Encoding) (*Reader, error) {
-	h, line, end, err := readHeader(io.NewSectionReader(r, 0, size), enc)
+	h, line, end, seeded, err := readHeader(io.NewSectionReader(r, 0, size), enc)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{r: r, size: size, enc: enc, header: h, line: line, from: end, fromText: int64(len(line)) + 1}, nil
+	rd := &Reader{r: r, size: size, enc: enc, header: h, line: line, from: end, fromText: int64(len(line)) + 1}
+	if seeded {
+		for range rd.Records() {
+		}
+		if cut, ok := rd.lower.Cut(); ok {
+			rd.header = formats.Seeded(h, cut)
+		}
+	}
+	return rd, nil
 }
 
-// Header is the file's header.
+// Header is the file's header, as one of format 0; its Format says which format
+// the file has.
 func (r *Reader) Header() outcrop.Header { return r.header }
+
+// Format is the session format of the file.
+func (r *Reader) Format() int { return int(r.header.Format) }
+
+// Own is the seq in the file of the event from which one that Records gave was
+// made; false for a seq that it did not give. In formats 0 and 1 it is the same.
+func (r *Reader) Own(seen outcrop.Seq) (outcrop.Seq, bool) {
+	if r.lower == nil {
+		return seen, seen >= 0
+	}
+	return r.lower.Own(seen)
+}
+
+// Seen is the seq that Records gave to an event of the file, the last of several
+// that it became; false when it became none, such as a system prompt, and for one
+// that was not read yet.
+func (r *Reader) Seen(own outcrop.Seq) (outcrop.Seq, bool) {
+	if r.lower == nil {
+		return own, own >= 0
+	}
+	return r.lower.Seen(own)
+}
 
 // HeaderLine is the header line without its newline.
 func (r *Reader) HeaderLine() []byte { return r.line }
@@ -59,7 +96,8 @@ func (r *Reader) HeaderEnd() int64 { return r.from }
 
 // Begin makes Records begin at an offset of the file where a record with this
 // seq begins: behind a newline, or at a frame. Nothing before it is read or
-// judged, and places have no line number. Call it before Records.
+// judged, and places have no line number. Call it before Records. A log of format
+// 2 or later cannot be begun so: what its events become depends on those before.
 func (r *Reader) Begin(offset int64, seq outcrop.Seq) { r.begin, r.first = offset, seq }
 
 // CheckContent makes Records look for duplicate names, invalid UTF-8 and
@@ -85,9 +123,10 @@ func (r *Reader) Upgraded() int { return r.upgraded }
 // Records yields the records in order, each read anew from the file. A torn
 // tail ends them quietly. An error comes
 //
-//   - with code RECORD_TOO_BIG for a record beyond the limits, with an empty
-//     record, and with a LEGACY_ code for half an old shape, with the record as
-//     it is stored: whoever goes on ranging gets the records behind it;
+//   - with code RECORD_TOO_BIG for a record beyond the limits and with a FORMAT_
+//     code for one that a later format cannot hold, with an empty record, and with
+//     a LEGACY_ code for half an old shape, with the record as it is stored:
+//     whoever goes on ranging gets the records behind it;
 //   - for damage that is no torn tail (outcrop.ErrDamaged) and when the file
 //     cannot be read: the last thing that is yielded.
 //
@@ -102,12 +141,16 @@ func (r *Reader) Records() iter.Seq2[outcrop.Record, error] {
 				fromText = from
 			}
 		}
-		r.pos, r.tail, r.warns = Pos{Line: 1}, Tail{Good: from}, warnings{}
+		r.pos, r.tail, r.warns, r.lower = Pos{Line: 1}, Tail{Good: from}, warnings{}, nil
 		p := &parser{
 			Reader: r, yield: yield, lineNo: 2, textOff: fromText, frameOff: from, frame: from,
-			up: upgrader{session: r.header.ID}, next: r.first, good: from,
+			up: upgrader{session: r.header.ID}, next: r.first, good: from, ranged: formats.MaxRanged,
 		}
 		p.up.ids = r.resultIDs
+		if r.header.Format >= 2 {
+			r.lower = formats.NewLower(int(r.header.Format))
+			p.emit = func(rec outcrop.Record) bool { return yield(rec, nil) }
+		}
 		var s source
 		if r.enc == Zstd {
 			s = &zstdSource{r: r.r, off: from, size: r.size}
