@@ -220,7 +220,7 @@ func (lk *looker) file(path string, enc wire.Encoding) store.Info {
 	case err != nil:
 		in.State, in.Reason = store.StateDamaged, osReason(err)
 	case last.Known:
-		if in.Events = int64(last.Seq) + 1; last.Seq >= 0 {
+		if in.Events = int64(last.Seq) + 1; last.Time > 0 {
 			in.UpdatedAt = last.Time
 		}
 		if last.Turn == wire.TurnOpen {
