@@ -445,9 +445,6 @@ func (b *Builder) Seed(time int64) error {
 	if err := b.item(time); err != nil {
 		return err
 	}
-	if err := b.settle(); err != nil {
-		return err
-	}
 	b.inherited = int64(b.enc.Len())
 	if b.counting {
 		b.err = errSeeded

@@ -111,6 +111,13 @@ func (r *Report) Mapped(kind, how string, line int64) { r.add(Mapped, kind, how,
 // Dropped counts one thing that was not kept. line may be 0.
 func (r *Report) Dropped(kind, why string, line int64) { r.add(Dropped, kind, why, line, 1) }
 
+// Add takes the entries of another report too, as of no certain line.
+func (r *Report) Add(other *Report) {
+	for _, e := range other.Entries {
+		r.add(e.Fate, e.Kind, e.Why, 0, e.Count)
+	}
+}
+
 // Total is the number of things with one fate.
 func (r *Report) Total(fate Fate) int64 {
 	if r == nil {

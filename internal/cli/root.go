@@ -40,6 +40,7 @@ func (a *app) commands() []*cobra.Command {
 		a.newPinCommand(),
 		a.newSearchCommand(),
 		a.newConvertCommand(),
+		a.newImportCommand(),
 		a.newExportCommand(),
 		a.newTitleCommand(),
 		a.newTagCommand(),

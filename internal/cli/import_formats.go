@@ -1,0 +1,14 @@
+package cli
+
+import (
+	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/claudecode"
+)
+
+// importFormats are the formats that import knows, in the order in which they
+// are asked whether a file is theirs.
+func importFormats() []exchange.Format {
+	return []exchange.Format{
+		claudecode.Format(),
+	}
+}
