@@ -1,0 +1,218 @@
+package jetstream
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/outcrop-dev/outcrop"
+)
+
+// kind says what a message on a session's subject is.
+type kind string
+
+const (
+	kindBatch  kind = "batch"  // events, behind those of the message before
+	kindBase   kind = "base"   // a whole log, in the place of everything before
+	kindTake   kind = "take"   // another owner, under the next epoch
+	kindFree   kind = "free"   // the owner handed the session back
+	kindRemove kind = "remove" // the session is gone; what is before it may be purged
+)
+
+// The header fields of a message.
+const (
+	fieldKind  = "Oc-Kind"
+	fieldSeq   = "Oc-Seq"
+	fieldCount = "Oc-Count"
+	fieldEpoch = "Oc-Epoch"
+	fieldGen   = "Oc-Gen"
+	fieldPrev  = "Oc-Prev"
+	fieldChain = "Oc-Chain"
+	fieldOwner = "Oc-Owner"
+	fieldRefs  = "Oc-Refs"
+	fieldHead  = "Oc-Head"
+)
+
+// link of the digest chain of a log: sha256 of the one before, and of what a
+// batch adds.
+type chain [sha256.Size]byte
+
+var coding = base64.RawURLEncoding
+
+func (c chain) String() string { return coding.EncodeToString(c[:]) }
+
+func parseChain(s string) (c chain, ok bool) {
+	if len(s) != coding.EncodedLen(len(c)) {
+		return c, false
+	}
+	n, err := coding.Strict().Decode(c[:], []byte(s))
+	return c, err == nil && n == len(c)
+}
+
+// message is one message of a session's subject.
+type message struct {
+	Kind  kind
+	Seq   outcrop.Seq // of the first event; of a message without events the next seq
+	Count int64
+	Epoch uint64
+	Gen   uint64 // how often the log was put anew as a whole
+	Prev  chain  // of the log before
+	Chain chain  // of the log with this message
+	Owner string // the worker that holds the session from here on; "" nobody
+	Refs  bool   // the body names objects that have the text
+	Head  head
+	Body  []byte
+
+	// Where it is stored.
+	Stream  string
+	Stored  uint64 // its sequence in the stream
+	Subject string
+}
+
+// next is the chain behind a message with events.
+func (m *message) next() chain {
+	h := sha256.New()
+	h.Write(m.Prev[:])
+	fmt.Fprintf(h, "%s %d %d %t\n", m.Kind, m.Seq, m.Count, m.Refs)
+	h.Write(m.Body)
+	return chain(h.Sum(nil))
+}
+
+// holdsEvents reports whether the message has a place in the chain.
+func (m *message) holdsEvents() bool { return m.Kind == kindBatch || m.Kind == kindBase }
+
+// nats is the message as it is published.
+func (m *message) nats(subject string) *nats.Msg {
+	out := &nats.Msg{Subject: subject, Data: m.Body, Header: nats.Header{
+		fieldKind:  {string(m.Kind)},
+		fieldSeq:   {strconv.FormatInt(int64(m.Seq), 10)},
+		fieldCount: {strconv.FormatInt(m.Count, 10)},
+		fieldEpoch: {strconv.FormatUint(m.Epoch, 10)},
+		fieldChain: {m.Chain.String()},
+		fieldHead:  {m.Head.text()},
+	}}
+	if m.Gen > 0 {
+		out.Header[fieldGen] = []string{strconv.FormatUint(m.Gen, 10)}
+	}
+	if m.holdsEvents() {
+		out.Header[fieldPrev] = []string{m.Prev.String()}
+	}
+	if m.Owner != "" {
+		out.Header[fieldOwner] = []string{m.Owner}
+	}
+	if m.Refs {
+		out.Header[fieldRefs] = []string{"1"}
+	}
+	return out
+}
+
+// fieldsSize is about how many bytes the header fields take, those of the
+// servers included.
+func fieldsSize(m *nats.Msg) int {
+	n := 256
+	for k, vs := range m.Header {
+		for _, v := range vs {
+			n += len(k) + len(v) + 4
+		}
+	}
+	return n
+}
+
+// parseMessage reads the header fields and checks the body against the chain.
+// bodyless is for messages of which the servers gave the header fields only.
+func parseMessage(h nats.Header, body []byte, bodyless bool) (message, error) {
+	m := message{Kind: kind(h.Get(fieldKind)), Owner: h.Get(fieldOwner), Body: body}
+	bad := func(field string) (message, error) {
+		return message{}, fmt.Errorf("%w: the header field %s is %s", outcrop.ErrDamaged, field, strconv.Quote(clip(h.Get(field))))
+	}
+	switch m.Kind {
+	case kindBatch, kindBase, kindTake, kindFree, kindRemove:
+	default:
+		return bad(fieldKind)
+	}
+	seq, err := strconv.ParseInt(h.Get(fieldSeq), 10, 64)
+	if err != nil || seq < 0 {
+		return bad(fieldSeq)
+	}
+	m.Seq = outcrop.Seq(seq)
+	if m.Count, err = strconv.ParseInt(h.Get(fieldCount), 10, 64); err != nil || m.Count < 0 || m.Count > 1<<53 || !m.holdsEvents() && m.Count != 0 || m.Kind == kindBase && seq != 0 {
+		return bad(fieldCount)
+	}
+	if m.Epoch, err = strconv.ParseUint(h.Get(fieldEpoch), 10, 64); err != nil || m.Epoch == 0 {
+		return bad(fieldEpoch)
+	}
+	if g := h.Get(fieldGen); g != "" {
+		if m.Gen, err = strconv.ParseUint(g, 10, 64); err != nil {
+			return bad(fieldGen)
+		}
+	}
+	var ok bool
+	if m.Chain, ok = parseChain(h.Get(fieldChain)); !ok {
+		return bad(fieldChain)
+	}
+	if m.holdsEvents() {
+		if m.Prev, ok = parseChain(h.Get(fieldPrev)); !ok {
+			return bad(fieldPrev)
+		}
+	}
+	switch h.Get(fieldRefs) {
+	case "":
+	case "1":
+		m.Refs = true
+	default:
+		return bad(fieldRefs)
+	}
+	if m.Head, ok = parseHead(h.Get(fieldHead)); !ok || m.Head.Events != seq+m.Count {
+		return bad(fieldHead)
+	}
+	if !bodyless && m.holdsEvents() && m.next() != m.Chain {
+		return message{}, fmt.Errorf("%w: the body is not the one that its digest in %s was made of", outcrop.ErrDamaged, fieldChain)
+	}
+	return m, nil
+}
+
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "…"
+	}
+	return s
+}
+
+// piece is an object that holds a part of a log's text.
+type piece struct {
+	Object string `json:"object"` // its name in the bucket
+	SHA256 string `json:"sha256"` // of its bytes, in hexadecimal
+	Bytes  int64  `json:"bytes"`
+	Count  int64  `json:"count"` // events
+}
+
+// manifest is the body of a message whose text is in objects: one line of JSON
+// each, in the order of the text.
+func manifest(ps []piece) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, p := range ps {
+		enc.Encode(p) // into memory, of strings and numbers
+	}
+	return b.Bytes()
+}
+
+func parseManifest(body []byte, count int64) (ps []piece, err error) {
+	for line := range bytes.Lines(body) {
+		var p piece
+		if err := json.Unmarshal(line, &p); err != nil || p.Object == "" || len(p.SHA256) != 2*sha256.Size || p.Bytes < 0 || p.Count < 0 {
+			return nil, fmt.Errorf("%w: line %d of the list of objects: %q", outcrop.ErrDamaged, len(ps)+1, clip(string(line)))
+		}
+		ps = append(ps, p)
+		count -= p.Count
+	}
+	if count != 0 {
+		return nil, fmt.Errorf("%w: the objects of the message hold %d events less than it says", outcrop.ErrDamaged, count)
+	}
+	return ps, nil
+}

@@ -1,0 +1,405 @@
+// Package natstest runs real NATS servers with JetStream for tests: one, or a
+// cluster of several whose routes go through lines that can be cut.
+//
+// The servers run in this process, or each in one of its own, which can be killed
+// and stopped like any other: the test binary started again. They sync every
+// write.
+package natstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+// Options of a cluster. The zero value is one server in this process.
+type Options struct {
+	Nodes      int    // 0 means 1
+	Processes  bool   // each server is a process; TestMain has to call Main, or a program Child
+	MaxPayload int    // bytes; 0 means the servers' default, 1 MiB
+	Lazy       bool   // writes are not synced before they are acknowledged
+	Accounts   string // the accounts block of the configuration, and what goes with it; "" is Accounts below
+}
+
+// Accounts is the default: everybody is the user app, sys has the system account.
+const Accounts = `
+accounts {
+  APP { jetstream: enabled, users: [{user: app, password: app}] }
+  SYS { users: [{user: sys, password: sys}] }
+}
+no_auth_user: app
+system_account: SYS
+`
+
+// Cluster is some servers that know each other.
+type Cluster struct {
+	nodes []*node
+	lines [][]*line // from, to; nil on the diagonal
+}
+
+// node is one server.
+type node struct {
+	name    string
+	conf    string // path of its configuration
+	client  string // HOST:PORT
+	process bool
+	run     runner // nil when it is down
+}
+
+// runner is a server that runs.
+type runner interface {
+	kill() error
+	pause(on bool) error
+}
+
+// Start starts a cluster that ends with the test.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	c, err := New(t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// New starts a cluster whose files are in a folder, and waits until it can keep
+// streams.
+func New(dir string, o Options) (*Cluster, error) {
+	n := max(o.Nodes, 1)
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{nodes: make([]*node, n), lines: make([][]*line, n)}
+	if n > 1 {
+		for i := range n {
+			c.lines[i] = make([]*line, n)
+			for j := range n {
+				if i != j {
+					if c.lines[i][j], err = newLine("127.0.0.1:" + strconv.Itoa(ports[n+j])); err != nil {
+						c.Close()
+						return nil, err
+					}
+				}
+			}
+		}
+	}
+	for i := range n {
+		c.nodes[i] = &node{name: "n" + strconv.Itoa(i), process: o.Processes, client: "127.0.0.1:" + strconv.Itoa(ports[i]),
+			conf: filepath.Join(dir, fmt.Sprintf("n%d.conf", i))}
+		if err := os.WriteFile(c.nodes[i].conf, []byte(c.config(dir, o, i, ports)), 0o600); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	if err := c.RestartAll(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	if err := c.Ready(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// config is the configuration of one server.
+func (c *Cluster) config(dir string, o Options, i int, ports []int) string {
+	var b strings.Builder
+	sync := "always"
+	if o.Lazy {
+		sync = "2m"
+	}
+	fmt.Fprintf(&b, "server_name: %s\nlisten: %s\nmax_pending: 256MB\n", c.nodes[i].name, c.nodes[i].client)
+	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: %s, max_file_store: 64GB, max_memory_store: 1GB }\n", filepath.Join(dir, c.nodes[i].name), sync)
+	if o.MaxPayload > 0 {
+		fmt.Fprintf(&b, "max_payload: %d\n", o.MaxPayload)
+	}
+	if o.Accounts == "" {
+		o.Accounts = Accounts
+	}
+	b.WriteString(o.Accounts)
+	if n := len(c.nodes); n > 1 {
+		fmt.Fprintf(&b, "cluster {\n  name: test\n  listen: 127.0.0.1:%d\n  no_advertise: true\n", ports[n+i])
+		// Servers tell each other where others are. What they tell leads
+		// nowhere, so that every route goes through a line.
+		b.WriteString("  cluster_advertise: \"127.0.0.1:1\"\n  routes: [\n")
+		for j := range n {
+			if j != i {
+				fmt.Fprintf(&b, "    nats-route://%s\n", c.lines[i][j].address())
+			}
+		}
+		b.WriteString("  ]\n}\n")
+	}
+	return b.String()
+}
+
+func freePorts(n int) (ports []int, err error) {
+	var open []net.Listener
+	defer func() {
+		for _, l := range open {
+			l.Close()
+		}
+	}()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		open = append(open, l)
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// Close ends the servers.
+func (c *Cluster) Close() {
+	for i := range c.nodes {
+		if c.nodes[i] != nil {
+			c.Kill(i)
+		}
+	}
+	for _, from := range c.lines {
+		for _, l := range from {
+			if l != nil {
+				l.close()
+			}
+		}
+	}
+}
+
+// Nodes is the number of servers.
+func (c *Cluster) Nodes() int { return len(c.nodes) }
+
+// Address is the address of a realm, by way of some of the servers, or all.
+func (c *Cluster) Address(name string, nodes ...int) string {
+	return "nats://" + strings.Join(c.hosts(nodes), ",") + "/" + name
+}
+
+// URL is what a client dials for some of the servers, or all.
+func (c *Cluster) URL(nodes ...int) string { return strings.Join(c.hosts(nodes), ",") }
+
+func (c *Cluster) hosts(nodes []int) (hosts []string) {
+	if nodes == nil {
+		for i := range c.nodes {
+			nodes = append(nodes, i)
+		}
+	}
+	for _, i := range nodes {
+		hosts = append(hosts, c.nodes[i].client)
+	}
+	return hosts
+}
+
+// Up reports whether a server runs.
+func (c *Cluster) Up(i int) bool { return c.nodes[i].run != nil }
+
+// Kill ends a server: a process by a signal that it cannot catch, one in this
+// process by shutting it down.
+func (c *Cluster) Kill(i int) error {
+	n := c.nodes[i]
+	if n.run == nil {
+		return nil
+	}
+	err := n.run.kill()
+	n.run = nil
+	return err
+}
+
+// Restart starts a server that was killed, with the files that it left.
+func (c *Cluster) Restart(i int) error {
+	n := c.nodes[i]
+	if n.run != nil {
+		return nil
+	}
+	var err error
+	if n.process {
+		n.run, err = startProcess(n.conf)
+	} else {
+		n.run, err = startHere(n.conf)
+	}
+	if err != nil {
+		n.run = nil
+		return fmt.Errorf("natstest: server %s: %w", n.name, err)
+	}
+	return nil
+}
+
+// KillAll ends all servers, at once where they are processes.
+func (c *Cluster) KillAll() error {
+	// All are stopped first, so that none sees another one go.
+	for _, n := range c.nodes {
+		if n.run != nil && n.process {
+			n.run.pause(true)
+		}
+	}
+	var errs []error
+	for i := range c.nodes {
+		errs = append(errs, c.Kill(i))
+	}
+	return errors.Join(errs...)
+}
+
+// RestartAll starts all servers that are down.
+func (c *Cluster) RestartAll() error {
+	var errs []error
+	for i := range c.nodes {
+		errs = append(errs, c.Restart(i))
+	}
+	return errors.Join(errs...)
+}
+
+// Pause stops the process of a server where it is; Resume lets it go on. To the
+// others it is a machine that hangs.
+func (c *Cluster) Pause(i int) error { return c.nodes[i].run.pause(true) }
+
+// Resume is the opposite of Pause.
+func (c *Cluster) Resume(i int) error { return c.nodes[i].run.pause(false) }
+
+// Partition cuts all lines between servers of different groups. A server that is
+// in no group is alone.
+func (c *Cluster) Partition(groups ...[]int) {
+	group := make([]int, len(c.nodes))
+	for i := range group {
+		group[i] = -1 - i
+	}
+	for g, members := range groups {
+		for _, i := range members {
+			group[i] = g
+		}
+	}
+	for i, from := range c.lines {
+		for j, l := range from {
+			if l != nil {
+				l.cut(group[i] != group[j])
+			}
+		}
+	}
+}
+
+// Heal mends all lines.
+func (c *Cluster) Heal() {
+	for _, from := range c.lines {
+		for _, l := range from {
+			if l != nil {
+				l.cut(false)
+			}
+		}
+	}
+}
+
+const readyWithin = 60 * time.Second
+
+// Connect connects to some of the servers, or all.
+func (c *Cluster) Connect(nodes ...int) (*nats.Conn, error) {
+	return nats.Connect(c.URL(nodes...), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+}
+
+// Ready waits until every server that runs takes part in the keeping of streams.
+func (c *Cluster) Ready() error {
+	ctx, stop := context.WithTimeout(context.Background(), readyWithin)
+	defer stop()
+	up := 0
+	for i := range c.nodes {
+		if c.Up(i) {
+			up++
+			if err := c.ready(ctx, up, i); err != nil {
+				return fmt.Errorf("natstest: server %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// ready waits for one server. The last one has to place a stream on all.
+func (c *Cluster) ready(ctx context.Context, up, i int) error {
+	nc, err := nats.Connect(c.URL(i), nats.UserInfo("sys", "sys"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	// A server of other accounts is ready when it answers.
+	for nc.Status() != nats.CONNECTED {
+		if lerr := nc.LastError(); errors.Is(lerr, nats.ErrAuthorization) {
+			break
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+	app, err := nats.Connect(c.URL(i), nats.UserInfo("app", "app"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if errors.Is(err, nats.ErrAuthorization) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer app.Close()
+	js, err := natsjs.New(app)
+	if err != nil {
+		return err
+	}
+	for {
+		try, stop := context.WithTimeout(ctx, 5*time.Second)
+		if up < len(c.nodes) {
+			_, err = js.AccountInfo(try)
+		} else {
+			name := "natstest-ready"
+			_, err = js.CreateOrUpdateStream(try, natsjs.StreamConfig{Name: name, Subjects: []string{name}, Storage: natsjs.MemoryStorage, Replicas: len(c.nodes)})
+			if err == nil {
+				_, err = js.Publish(try, name, nil)
+			}
+			if err == nil {
+				err = js.DeleteStream(try, name)
+			}
+		}
+		stop()
+		if err == nil {
+			return nil
+		}
+		if perr := pause(ctx); perr != nil {
+			return errors.Join(perr, err)
+		}
+	}
+}
+
+// pause waits a moment between two looks at a server.
+func pause(ctx context.Context) error {
+	t := time.NewTimer(20 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Leader is the server that leads a stream, -1 when none does.
+func (c *Cluster) Leader(ctx context.Context, js natsjs.JetStream, stream string) int {
+	st, err := js.Stream(ctx, stream)
+	if err != nil {
+		return -1
+	}
+	in := st.CachedInfo()
+	if in.Cluster == nil {
+		return -1
+	}
+	for i, n := range c.nodes {
+		if n.name == in.Cluster.Leader {
+			return i
+		}
+	}
+	return -1
+}
