@@ -22,8 +22,9 @@ type Due struct {
 	// Cut: the turn that is open, or the last one when it was interrupted or
 	// handed over, has input to which there is no complete answer.
 	Cut bool
-	// Cuts is how many turns in a row, up to the last one that ended, were
-	// interrupted without an answer.
+	// Cuts is how many processes in a row died over a turn, up to the last turn
+	// that ended; one that was handed over does not count, and a person's input
+	// begins the count anew.
 	Cuts int
 
 	own   outcrop.Seq // events below it are the seed
@@ -48,7 +49,7 @@ func (d *Due) Add(r outcrop.Record) {
 	case outcrop.TypeInboxSpliced:
 		d.splice(r.Data)
 	case outcrop.TypeTurnStart:
-		d.Open, d.Cut = true, true
+		d.Open = true // Cut stays what it was until something enters
 	case outcrop.TypeAssistantMessage:
 		if d.Open && r.Op.IsAppend() {
 			d.Cut = !final(r.Data)
@@ -58,11 +59,13 @@ func (d *Due) Add(r outcrop.Record) {
 			d.Cut = true
 		}
 	case outcrop.TypeTurnEnd:
-		d.Cut = d.Open && d.Cut && interrupts(jsonwire.Get(r.Data, "reason"))
+		kind := interruption(jsonwire.Get(r.Data, "reason"))
+		d.Cut = d.Open && d.Cut && kind != ""
 		d.Open = false
-		if d.Cut {
+		switch {
+		case kind == outcrop.TurnInterrupted:
 			d.Cuts++
-		} else {
+		case !d.Cut:
 			d.Cuts = 0
 		}
 	case outcrop.TypeOutcropRewind:
@@ -74,15 +77,18 @@ func (d *Due) Add(r outcrop.Record) {
 // stopped so that another process goes on with it.
 const HandedOver = "handed over"
 
-// interrupts reports that a turn ended for this reason without being done.
-func interrupts(reason []byte) bool {
+// interruption is the kind of a reason that ends a turn which is not done, else
+// "".
+func interruption(reason []byte) outcrop.ReasonKind {
 	switch kind, _ := jsonwire.Text(jsonwire.Get(reason, "kind")); kind {
 	case string(outcrop.TurnInterrupted):
-		return true
+		return outcrop.TurnInterrupted
 	case string(outcrop.TurnAborted):
-		return jsonwire.TextIs(jsonwire.Get(jsonwire.Get(reason, "reason"), "reason"), HandedOver)
+		if jsonwire.TextIs(jsonwire.Get(jsonwire.Get(reason, "reason"), "reason"), HandedOver) {
+			return outcrop.TurnAborted
+		}
 	}
-	return false
+	return ""
 }
 
 // final reports that a reply is whole and asks for nothing more.
@@ -117,6 +123,9 @@ func (d *Due) splice(data []byte) {
 	for v := range jsonwire.Elements(jsonwire.Get(data, "inserted")) {
 		if _, err := message.Parse(v); err == nil {
 			*list++
+		}
+		if jsonwire.TextIs(jsonwire.Get(jsonwire.Get(v, "source"), "kind"), message.FromUser.Kind) {
+			d.Cuts = 0
 		}
 	}
 	d.Pending = d.lists[0] + d.lists[1]

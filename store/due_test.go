@@ -64,8 +64,9 @@ func TestWhatIsLeftToBeDone(t *testing.T) {
 		{"a turn failed", storetest.Header("s"), []outcrop.Candidate{start, step, user, ended(outcrop.TurnError)}, [4]any{0, false, false, 0}},
 		{"a turn was cut, and repair has closed it", storetest.Header("s"), []outcrop.Candidate{start, step, user, ended(outcrop.TurnInterrupted)}, [4]any{0, false, true, 1}},
 		{"a turn was stopped so that another goes on", storetest.Header("s"), []outcrop.Candidate{start, step, user, outcrop.LogCandidate(outcrop.TurnEnd{Turn: 1,
-			Reason: outcrop.TurnReason{Kind: outcrop.TurnAborted, Abort: outcrop.AbortReason{Kind: "hook", Reason: store.HandedOver}}})}, [4]any{0, false, true, 1}},
-		{"it was cut behind its answer", storetest.Header("s"), []outcrop.Candidate{start, step, user, reply(message.Text("x")), ended(outcrop.TurnInterrupted)}, [4]any{0, false, false, 0}},
+			Reason: outcrop.TurnReason{Kind: outcrop.TurnAborted, Abort: outcrop.AbortReason{Kind: "hook", Reason: store.HandedOver}}})}, [4]any{0, false, true, 0}},
+		{"it was cut behind its answer", storetest.Header("s"), []outcrop.Candidate{start, step, user, reply(message.Text("x")), ended(outcrop.TurnInterrupted)}, [4]any{0, false, false, 1}},
+		{"it was cut before its input entered", storetest.Header("s"), []outcrop.Candidate{insert(outcrop.NextTurn, 0, "a"), start, ended(outcrop.TurnInterrupted)}, [4]any{1, false, false, 1}},
 		{"what a parent had waiting is not counted", seeded, []outcrop.Candidate{insert(outcrop.NextTurn, 0, "a"), start, user, insert(outcrop.NextTurn, 0, "b")}, [4]any{1, false, false, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
