@@ -126,6 +126,9 @@ func (im *Importer) session(ctx context.Context, s *Session, r *Report) (Outcome
 		if id, ok := im.ids[[2]string{s.Program, source}]; ok {
 			return id
 		}
+		if s.Log != nil {
+			return source // it has the id that it always had
+		}
 		return IDFor(s.Program, source)
 	}
 	for n := 0; n < maxCopies; n++ {
@@ -217,15 +220,28 @@ func counted(recs iter.Seq2[outcrop.Record, error], o *Outcome) iter.Seq2[outcro
 // create stores a session whose id is free.
 func (im *Importer) create(ctx context.Context, s *Session, h outcrop.Header, opts Options, o *Outcome) error {
 	recs := counted(s.Records(ctx, h, opts), o)
-	if !im.DryRun {
+	bytes, verbatim := im.Store.(store.BytesPutter)
+	verbatim = verbatim && s.Log != nil && s.Log.Bytes != nil && string(h.Line()) == string(s.Log.Header.Line())
+	if !im.DryRun && !verbatim {
 		return im.Store.Put(ctx, h, recs)
 	}
-	for _, err := range recs {
+	for _, err := range recs { // counts, and stores attachments before what names them
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	if im.DryRun {
+		return nil
+	}
+	r, ending, digest, err := s.Log.Bytes()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if taken, err := bytes.PutBytes(ctx, h, ending, r, digest); taken || err != nil {
+		return err
+	}
+	return im.Store.Put(ctx, h, s.Records(ctx, h, opts))
 }
 
 // marks are the places where earlier imports of a stored session ended.

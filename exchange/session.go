@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 
 	"github.com/outcrop-dev/outcrop"
@@ -45,6 +46,10 @@ type Log struct {
 	Records func(ctx context.Context) iter.Seq2[outcrop.Record, error]
 	// Objects has the attachments that the log names; nil: none.
 	Objects store.Objects
+	// Bytes opens the file of the log, for a store that takes it as it is
+	// (store.BytesPutter): the ending of its name and the digest of its events.
+	// Nil: there are records alone.
+	Bytes func() (r io.ReadCloser, ending, digest string, err error)
 }
 
 // Options say how a foreign session becomes one of ours.
@@ -169,7 +174,13 @@ func (l *Log) header(o Options) (outcrop.Header, error) {
 			cwd = o.Cwd(cwd)
 		}
 	}
-	if (o.ID == "" || o.ID == h.ID) && (h.Cwd == nil || cwd == *h.Cwd) {
+	parent := ""
+	if h.ParentSession != nil {
+		if parent = *h.ParentSession; o.ParentID != nil {
+			parent = o.ParentID(parent)
+		}
+	}
+	if (o.ID == "" || o.ID == h.ID) && (h.Cwd == nil || cwd == *h.Cwd) && (h.ParentSession == nil || parent == *h.ParentSession) {
 		return h, nil
 	}
 	// Of members that stand twice the last one counts: the line stays what it
@@ -177,6 +188,11 @@ func (l *Log) header(o Options) (outcrop.Header, error) {
 	var err error
 	if o.ID != "" && o.ID != h.ID {
 		if h, err = replaceMember(h, "id", o.ID); err != nil {
+			return h, err
+		}
+	}
+	if h.ParentSession != nil && parent != *h.ParentSession {
+		if h, err = replaceMember(h, "parentSession", parent); err != nil {
 			return h, err
 		}
 	}
