@@ -18,21 +18,23 @@ type Listener struct {
 	veil facts.Veil
 	at   uint64      // number of the next frame
 	sent outcrop.Seq // everything up to it was sent
+	// reset is how many resets of the log it knows of.
+	reset int
 }
 
-// Listen begins to listen; Close ends it.
+// Listen begins to listen; Close ends it. Begin comes before Run.
 func (s *Set) Listen(ctx context.Context, id string, md Mode) (*Listener, error) {
-	p, at, err := s.join(ctx, id, md)
+	p, err := s.join(ctx, id, md)
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{p: p, md: md, veil: facts.Veil{Show: md&ShowSecrets != 0}, at: at}, nil
+	return &Listener{p: p, md: md, veil: facts.Veil{Show: md&ShowSecrets != 0}}, nil
 }
 
 // Close ends it.
 func (l *Listener) Close() { l.p.quit(l.md) }
 
-// hello is the first event of a stream.
+// hello says how things stand. It is the first event of a stream.
 type hello struct {
 	Cursor    string           `json:"cursor"`
 	Events    outcrop.Seq      `json:"events"`
@@ -48,13 +50,21 @@ type hello struct {
 // after; "": nothing was.
 func (l *Listener) Begin(ctx context.Context, after string) []byte {
 	p := l.p
-	h := hello{Questions: []facts.Question{}}
-	var now Mark
+	p.mu.Lock()
+	known := p.told.known
+	p.mu.Unlock()
+	if !known {
+		// The pump did not look yet.
+		w := p.set.o.Writer(ctx, p.id)
+		p.mu.Lock()
+		if !p.told.known {
+			p.told.writer, p.told.known = w, true
+		}
+		p.mu.Unlock()
+	}
 	reason := ""
 	p.s.Read(func(x *folded.Index, log outcrop.Log) {
-		now = MarkOf(p.id, x, log, x.Len()-1)
-		h.Cursor, h.Events, h.Rows, h.Items = now.String(), x.Len(), len(x.Rows), len(x.Visible)
-		l.sent = now.seq
+		l.sent = x.Len() - 1
 		if after == "" {
 			return
 		}
@@ -67,35 +77,45 @@ func (l *Listener) Begin(ctx context.Context, after string) []byte {
 			l.sent = m.seq
 		}
 	})
-	h.Durable = now.seq
-	if r := p.set.o.Running(p.id); r != nil {
-		h.Status, h.Questions, h.Durable = r.Status(), r.Questions(), r.Durable()-1
-	}
-	h.Writer = p.set.o.Writer(ctx, p.id)
-	b, err := jsonwire.Marshal(h)
-	if err != nil {
-		p.set.o.Logger.Error("a stream cannot be begun", "session", p.id, "err", err)
-		return nil
-	}
-	out := Event("hello", "", b)
-	if reason != "" {
-		out = append(out, resetEvent(reason, now)...)
-	}
-	return append(out, l.caughtUp(now.seq, h.Durable)...)
+	return l.greet(reason)
 }
 
-// caughtUp is what was missed up to an event, from the log, and the draft.
-func (l *Listener) caughtUp(to, durable outcrop.Seq) (out []byte) {
-	if l.sent < to {
-		for _, part := range l.p.records(l.sent+1, to, durable, mostSingle, &l.veil) {
+// greet says how things stand, and what of the log was not sent yet. The frames
+// from here on are what comes after. reason, when there is one, makes the client
+// load everything anew.
+func (l *Listener) greet(reason string) []byte {
+	p := l.p
+	// The log is read after the state is: what the state speaks of is in it.
+	p.mu.Lock()
+	r := &p.modes[l.md]
+	l.at = r.first + uint64(len(r.frames))
+	state, draft := p.told, r.drafted
+	l.reset = p.reset
+	p.mu.Unlock()
+	var now Mark
+	h := hello{Durable: state.durable, Writer: state.writer, Status: state.status, Questions: state.questions}
+	p.s.Read(func(x *folded.Index, log outcrop.Log) {
+		now = MarkOf(p.id, x, log, x.Len()-1)
+		h.Cursor, h.Events, h.Rows, h.Items = now.String(), x.Len(), len(x.Rows), len(x.Visible)
+	})
+	if state.status == nil {
+		h.Durable = now.seq
+	}
+	out := event("hello", h)
+	if reason != "" {
+		out = append(out, resetEvent(reason, now)...)
+		l.sent = now.seq
+	}
+	if l.sent < now.seq {
+		for _, part := range p.records(l.sent+1, now.seq, h.Durable, mostSingle, &l.veil) {
 			out = append(out, part.b...)
 			l.sent = max(l.sent, part.last)
 		}
 	}
-	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	if d := l.p.modes[l.md].drafted; len(d.blocks) > 0 {
-		out = append(out, d.whole()...)
+	// Behind the records, of which one may be the end of an earlier draft. When
+	// this one has ended as well, the next frame says so.
+	if len(draft.blocks) > 0 {
+		out = append(out, draft.whole()...)
 	}
 	return out
 }
@@ -106,19 +126,19 @@ func (l *Listener) next() (out []byte, more <-chan struct{}, last bool) {
 	p := l.p
 	p.mu.Lock()
 	r := &p.modes[l.md]
-	lost := l.at < r.first
-	var frames []frame
-	if !lost {
-		frames = slices.Clone(r.frames[l.at-r.first:])
-	}
-	l.at = r.first + uint64(len(r.frames))
 	more, last = r.more, p.gone
-	to, durable, status := p.at.seq, p.durable, p.status
-	p.mu.Unlock()
-	if lost {
-		out = append(l.caughtUp(to, durable), durableEvent(durable)...)
-		out = append(out, Event("status", "", []byte(status))...)
+	if l.at < r.first {
+		reason := ""
+		if l.reset != p.reset {
+			reason = "log-changed"
+		}
+		p.mu.Unlock()
+		return l.greet(reason), more, last
 	}
+	l.reset = p.reset
+	frames := slices.Clone(r.frames[l.at-r.first:])
+	l.at = r.first + uint64(len(r.frames))
+	p.mu.Unlock()
 	for _, f := range frames {
 		for _, part := range f.parts {
 			if part.last > l.sent || part.reset {

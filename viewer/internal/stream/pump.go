@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,33 +24,43 @@ type pump struct {
 	refs int           // under set.mu
 	stop context.CancelFunc
 
-	mu      sync.Mutex
-	modes   [modes]ring
-	at      Mark        // everything up to it is in frames
-	durable outcrop.Seq // the last event that is told to be synced
-	status  string      // JSON, as it was told
-	writer  facts.Writer
-	gone    bool
+	mu    sync.Mutex
+	modes [modes]ring
+	at    Mark // everything up to it is in frames
+	told  told
+	reset int // how many times the log was not what it was
+	gone  bool
 
 	// Under the pump's goroutine.
-	draft      draft
-	writerTold string
-	flood      bool            // the last frame had a batch
-	asked      map[string]bool // questions that were told and wait
+	draft  draft
+	writer facts.Writer // as it was found last
+	flood  bool         // the last frame had a batch
+}
+
+// told is what listeners were told besides the log. Frames lead up to it, never
+// beyond: who begins with it, and takes the frames that come after, ends where
+// everybody does.
+type told struct {
+	durable   outcrop.Seq      // the last event that is synced
+	status    *facts.Status    // nil: there is no agent here
+	questions []facts.Question // that wait
+	writer    facts.Writer
+	known     bool // writer is
 }
 
 // join joins the pump of a session, which is started when there is none.
-func (s *Set) join(ctx context.Context, id string, md Mode) (p *pump, at uint64, err error) {
+func (s *Set) join(ctx context.Context, id string, md Mode) (*pump, error) {
 	session, done, err := s.o.Open.Use(ctx, id)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p = s.pumps[id]; p != nil {
+	p := s.pumps[id]
+	if p != nil {
 		done()
 	} else {
-		p = &pump{set: s, id: id, s: session, done: done, wake: make(chan struct{}, 1), asked: map[string]bool{}}
+		p = &pump{set: s, id: id, s: session, done: done, wake: make(chan struct{}, 1)}
 		p.begin()
 		started := make(chan struct{})
 		if !s.o.Spawn(func(life context.Context) {
@@ -58,7 +69,7 @@ func (s *Set) join(ctx context.Context, id string, md Mode) (p *pump, at uint64,
 			p.run(life)
 		}) {
 			done()
-			return nil, 0, context.Canceled
+			return nil, context.Canceled
 		}
 		<-started
 		s.pumps[id] = p
@@ -66,9 +77,9 @@ func (s *Set) join(ctx context.Context, id string, md Mode) (p *pump, at uint64,
 	p.refs++
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at = p.modes[md].join()
+	p.modes[md].join()
 	p.nudge()
-	return p, at, nil
+	return p, nil
 }
 
 // quit leaves the pump; the last one stops it.
@@ -104,10 +115,16 @@ func (p *pump) begin() {
 		p.at = MarkOf(p.id, x, log, x.Len()-1)
 		p.draft.begin(x, log)
 	})
-	p.durable, p.status = p.at.seq, "null"
-	if r := p.set.o.Running(p.id); r != nil {
-		p.durable = r.Durable() - 1
+	p.told = tell(p.set.o.Running(p.id), p.at.seq)
+}
+
+// tell is what there is to tell of an agent, when a log ends with an event.
+func tell(r Running, last outcrop.Seq) told {
+	if r == nil {
+		return told{durable: last, questions: []facts.Question{}}
 	}
+	// What is synced was committed before, so it is asked first.
+	return told{durable: r.Durable() - 1, status: r.Status(), questions: r.Questions()}
 }
 
 // run looks for what is new until nobody listens.
@@ -137,11 +154,7 @@ func (p *pump) run(ctx context.Context) {
 			writerAt = time.Time{}
 		}
 		if now := time.Now(); now.Sub(writerAt) >= WriterEvery {
-			writerAt = now
-			w := p.set.o.Writer(ctx, p.id)
-			p.mu.Lock()
-			p.writer = w
-			p.mu.Unlock()
+			writerAt, p.writer = now, p.set.o.Writer(ctx, p.id)
 		}
 		if !p.look(ctx, r) {
 			return
@@ -176,7 +189,9 @@ func (p *pump) look(ctx context.Context, r Running) bool {
 		p.mu.Lock()
 		p.gone = true
 		p.mu.Unlock()
-		p.publish(func(*facts.Veil, Mode) frame { return frame{rest: Event("gone", "", []byte("{}"))} })
+		p.publish(func(_ *facts.Veil, _ Mode, was drafted) (frame, drafted) {
+			return frame{rest: Event("gone", "", []byte("{}"))}, was
+		})
 		return false
 	case err != nil:
 		p.set.o.Logger.Warn("a session cannot be followed", "session", p.id, "err", err)
@@ -202,21 +217,23 @@ func (p *pump) listeners() (n int) {
 	return n
 }
 
-// publish makes a frame for each mode that somebody listens to.
-func (p *pump) publish(compose func(veil *facts.Veil, md Mode) frame) {
+// publish makes a frame for each mode that somebody listens to. compose is given
+// the draft as those who listen have it, and says what they have after the frame.
+func (p *pump) publish(compose func(veil *facts.Veil, md Mode, was drafted) (frame, drafted)) {
 	for md := range Mode(modes) {
 		p.mu.Lock()
-		some := p.modes[md].listeners > 0
+		some, was := p.modes[md].listeners > 0, p.modes[md].drafted
 		p.mu.Unlock()
 		if !some {
 			continue
 		}
-		f := compose(&facts.Veil{Show: md&ShowSecrets != 0}, md)
-		if f.size() == 0 {
-			continue
-		}
+		f, is := compose(&facts.Veil{Show: md&ShowSecrets != 0}, md, was)
+		// Together: who begins to listen has either both or none.
 		p.mu.Lock()
-		p.modes[md].add(f)
+		p.modes[md].drafted = is
+		if f.size() > 0 {
+			p.modes[md].add(f)
+		}
 		p.mu.Unlock()
 	}
 }
@@ -230,12 +247,8 @@ func (p *pump) tell(r Running) bool {
 		p.modes[i].fresh = false
 	}
 	p.mu.Unlock()
-	// What is synced was committed before, so it is asked first.
-	durable := outcrop.Seq(-1)
-	if r != nil {
-		durable = r.Durable() - 1
-	}
 	now, reset := from, false
+	state := tell(r, from.seq)
 	p.s.Read(func(x *folded.Index, log outcrop.Log) {
 		now = MarkOf(p.id, x, log, x.Len()-1)
 		if reset = !from.holds(x, log); reset {
@@ -245,35 +258,32 @@ func (p *pump) tell(r Running) bool {
 		}
 	})
 	if r == nil {
-		durable = now.seq
+		state.durable = now.seq
 	}
-	rest := p.state(r, durable)
+	rest := p.state(r, state)
+	if reset {
+		p.mu.Lock()
+		p.reset++
+		p.mu.Unlock()
+	}
 	if now == from && !reset && len(rest) == 0 && !fresh && !p.draft.dirty {
 		return false
 	}
 	p.flood = false
 	single := min(max(mostCopies/max(p.listeners(), 1), fewSingle), mostSingle)
-	p.publish(func(veil *facts.Veil, md Mode) frame {
-		var f frame
+	p.publish(func(veil *facts.Veil, md Mode, was drafted) (f frame, is drafted) {
 		switch {
 		case reset:
 			f.parts = []part{{last: now.seq, reset: true, b: resetEvent("log-changed", now)}}
 		case now.seq > from.seq:
-			f.parts = p.records(from.seq+1, now.seq, durable, single, veil)
+			f.parts = p.records(from.seq+1, now.seq, state.durable, single, veil)
 			p.flood = len(f.parts) > 0 && f.parts[0].batch
 		}
 		if md&WithDrafts != 0 {
-			p.mu.Lock()
-			was := p.modes[md].drafted
-			p.mu.Unlock()
-			var is drafted
 			f.rest, is = p.draft.event(was, veil)
-			p.mu.Lock()
-			p.modes[md].drafted = is
-			p.mu.Unlock()
 		}
 		f.rest = append(f.rest, rest...)
-		return f
+		return f, is
 	})
 	p.draft.dirty = false
 	p.mu.Lock()
@@ -283,58 +293,46 @@ func (p *pump) tell(r Running) bool {
 }
 
 // state tells what changed besides the log.
-func (p *pump) state(r Running, durable outcrop.Seq) (out []byte) {
+func (p *pump) state(r Running, now told) (out []byte) {
+	now.writer, now.known = p.writer, true
 	p.mu.Lock()
-	wasDurable, wasStatus, writer := p.durable, p.status, p.writer
+	was := p.told
+	p.told = now
 	p.mu.Unlock()
-	if durable != wasDurable {
-		out = append(out, durableEvent(durable)...)
+	if now.durable != was.durable {
+		out = append(out, durableEvent(now.durable)...)
 	}
-	status := "null"
+	if !same(now.status, was.status) {
+		out = append(out, event("status", now.status)...)
+	}
+	for _, q := range now.questions {
+		if !slices.ContainsFunc(was.questions, func(old facts.Question) bool { return old.ID == q.ID }) {
+			out = append(out, event("question", q)...)
+		}
+	}
 	if r != nil {
-		if b, err := jsonwire.Marshal(r.Status()); err == nil {
-			status = string(b)
+		for _, a := range r.Answered() {
+			out = append(out, event("answered", a)...)
 		}
 	}
-	if status != wasStatus {
-		out = append(out, Event("status", "", []byte(status))...)
+	if was.known && (now.writer.Where != was.writer.Where || !same(now.writer.Holder, was.writer.Holder)) {
+		out = append(out, event("writer", now.writer)...)
 	}
-	out = append(out, p.questions(r)...)
-	if b, err := jsonwire.Marshal(writer); err == nil && string(b) != p.writerTold {
-		if p.writerTold != "" {
-			out = append(out, Event("writer", "", b)...)
-		}
-		p.writerTold = string(b)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.durable, p.status = durable, status
 	return out
 }
 
-// questions tells which questions came and went.
-func (p *pump) questions(r Running) (out []byte) {
-	if r == nil {
-		clear(p.asked)
-		return nil
+// same compares what two pointers point to.
+func same[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// event is an event of the stream whose data is a value.
+func event(name string, data any) []byte {
+	b, err := jsonwire.Marshal(data)
+	if err != nil {
+		return nil // text that is no UTF-8 is mended before
 	}
-	still := map[string]bool{}
-	for _, q := range r.Questions() {
-		still[q.ID] = true
-		if p.asked[q.ID] {
-			continue
-		}
-		if b, err := jsonwire.Marshal(q); err == nil {
-			out = append(out, Event("question", "", b)...)
-		}
-	}
-	p.asked = still
-	for _, a := range r.Answered() {
-		if b, err := jsonwire.Marshal(a); err == nil {
-			out = append(out, Event("answered", "", b)...)
-		}
-	}
-	return out
+	return Event(name, "", b)
 }
 
 func durableEvent(seq outcrop.Seq) []byte {

@@ -178,13 +178,12 @@ func (r *ring) add(f frame) {
 	r.more = make(chan struct{})
 }
 
-// join lets one more listener in. It gets the frames from at on.
-func (r *ring) join() (at uint64) {
+// join lets one more listener in.
+func (r *ring) join() {
 	if r.listeners++; r.listeners == 1 {
 		// What others have seen of a draft is nothing to these.
 		r.first += uint64(len(r.frames))
 		r.frames, r.bytes, r.drafted, r.fresh = nil, 0, drafted{}, true
 		r.more = make(chan struct{})
 	}
-	return r.first + uint64(len(r.frames))
 }
