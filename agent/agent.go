@@ -150,12 +150,12 @@ type Options struct {
 
 	// Guard is asked right before each tool starts, when its call is durable;
 	// an error keeps the tool from starting and ends the turn. It is for a
-	// session that can be taken away, as store.Live.Held tells, and must answer
-	// at once. Nil: nobody is asked.
-	Guard func() error
+	// session that can be taken away, as store.Live.Held tells, and runs on a
+	// goroutine of its own. Nil: nobody is asked.
+	Guard func(ctx context.Context) error
 	// Epoch is the number of the session's lease, which tools get with their
 	// calls; 0 where there is none.
-	Epoch int64
+	Epoch uint64
 
 	// NewID makes ids of messages, retries and questions; nil: the seq of
 	// the event that carries it, with a letter, so that a run on the same

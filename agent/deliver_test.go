@@ -78,8 +78,8 @@ func TestWhatAStoreSaysIsPendingIsWhatAnAgentFinds(t *testing.T) {
 			d.Add(r)
 		}
 		dropped, err := agent.DropPending(s)
-		if err != nil || len(dropped) != d.Pending {
-			t.Errorf("%d are pending by the store's fold, %d by the agent's, %v", d.Pending, len(dropped), err)
+		if err != nil || len(dropped) != d.Pending() {
+			t.Errorf("%d are pending by the store's fold, %d by the agent's, %v", d.Pending(), len(dropped), err)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestAToolDoesNotStartWhenTheSessionIsLost(t *testing.T) {
 		live := newLive(t, ownHeader(), outcrop.Options{})
 		lost := errors.New("the session is lost")
 		var asked, ran []string
-		guard := func() error {
+		guard := func(context.Context) error {
 			asked = append(asked, "?")
 			if len(asked) == 2 {
 				return lost

@@ -164,9 +164,13 @@ func (r *round) start(i int) (verdict, bool) {
 	if a.o.Guard != nil {
 		// As late as can be: what comes between this and the tool is a window in
 		// which the session may be lost and the tool starts all the same.
-		if err := contained(a.o.Guard); err != nil {
+		_, err := hookedIn(t, r, "guard", func() (struct{}, error) { return struct{}{}, a.o.Guard(r.ctx) })
+		if err != nil {
 			a.log.Warn("a tool was not started", "turn", t.n, "step", t.step, "tool", call.Name, "err", err)
 			return t.failed(err), false
+		}
+		if r.over() {
+			return r.stopped(), false
 		}
 	}
 	c.started = true

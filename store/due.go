@@ -10,13 +10,14 @@ import (
 
 // Due folds what a log leaves to be done: input that waits, and a turn that a
 // crash cut before its answer was there. It is kept beside a log as it grows, in
-// memory that does not grow with it; a store that keeps heads of its logs keeps
-// the four public members there. NewDue makes one.
+// memory that does not grow with it. NewDue makes one; a store that keeps heads of
+// its logs keeps the members there, and goes on with them after For.
 //
 // What a seed holds is its parent's and is not counted.
 type Due struct {
-	// Pending is how many messages wait in the inbox.
-	Pending int
+	// NextStep and NextTurn are how many messages wait in the two lists of the
+	// inbox.
+	NextStep, NextTurn int
 	// Open: a turn has begun and not ended. Somebody runs it, or died at it.
 	Open bool
 	// Cut: the turn that is open, or the last one when it was interrupted or
@@ -27,18 +28,25 @@ type Due struct {
 	// begins the count anew.
 	Cuts int
 
-	own   outcrop.Seq // events below it are the seed
-	lists [2]int      // messages for the next step, and for turns to come
+	own outcrop.Seq // events below it are the seed
 }
 
 // NewDue is that of a log with this header and no events.
 func NewDue(h outcrop.Header) *Due {
 	d := &Due{}
-	if h.SeedLength != nil {
-		d.own = outcrop.Seq(*h.SeedLength)
-	}
+	d.For(h)
 	return d
 }
+
+// For says whose log the next records are of.
+func (d *Due) For(h outcrop.Header) {
+	if d.own = 0; h.SeedLength != nil {
+		d.own = outcrop.Seq(*h.SeedLength)
+	}
+}
+
+// Pending is how many messages wait in the inbox.
+func (d *Due) Pending() int { return d.NextStep + d.NextTurn }
 
 // Add takes the next record of the log.
 func (d *Due) Add(r outcrop.Record) {
@@ -110,9 +118,9 @@ func (d *Due) splice(data []byte) {
 	var list *int
 	switch target, _ := jsonwire.Text(jsonwire.Get(data, "target")); target {
 	case string(outcrop.NextStep):
-		list = &d.lists[0]
+		list = &d.NextStep
 	case string(outcrop.NextTurn):
-		list = &d.lists[1]
+		list = &d.NextTurn
 	default:
 		return
 	}
@@ -128,12 +136,11 @@ func (d *Due) splice(data []byte) {
 			d.Cuts = 0
 		}
 	}
-	d.Pending = d.lists[0] + d.lists[1]
 }
 
 // Work reports whether the log leaves something to be done, for somebody who
 // goes on with turns that were cut.
-func (d *Due) Work() bool { return d.Pending > 0 || d.Open || d.Cut }
+func (d *Due) Work() bool { return d.Pending() > 0 || d.Open || d.Cut }
 
 // Looker is a store that tells of one session as List does, without reading its
 // log.

@@ -71,7 +71,7 @@ func TestWhatIsLeftToBeDone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := dueLog(t, c.h, c.log...)
-			if got := [4]any{d.Pending, d.Open, d.Cut, d.Cuts}; got != c.want {
+			if got := [4]any{d.Pending(), d.Open, d.Cut, d.Cuts}; got != c.want {
 				t.Errorf("pending, open, cut, cuts: got %v, want %v", got, c.want)
 			}
 		})
@@ -91,16 +91,16 @@ func TestASessionThatWasTakenOverIsNotHeldAnyMore(t *testing.T) {
 		}
 		return l.Flush(ctx)
 	}
-	if err := put(a); err != nil || a.Held() != nil || a.Epoch() != 1 {
-		t.Fatalf("%v, %v, epoch %d", err, a.Held(), a.Epoch())
+	if err := put(a); err != nil || a.Held(ctx) != nil || a.Epoch() != 1 {
+		t.Fatalf("%v, %v, epoch %d", err, a.Held(ctx), a.Epoch())
 	}
 	b, err := store.TakeOver(ctx, st, "s", store.Options{})
 	if err != nil || b.Epoch() != 2 {
 		t.Fatal(err)
 	}
 	<-a.Lost()
-	if a.Held() == nil || b.Held() != nil {
-		t.Errorf("the first holder: %v; the second: %v", a.Held(), b.Held())
+	if a.Held(ctx) == nil || b.Held(ctx) != nil {
+		t.Errorf("the first holder: %v; the second: %v", a.Held(ctx), b.Held(ctx))
 	}
 	if err := put(a); err == nil {
 		t.Error("the first holder still writes")

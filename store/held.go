@@ -8,22 +8,22 @@ import (
 // Term is a Lease that lasts only as long as it is renewed, or that somebody
 // else can take away. Its methods may be called from any goroutine.
 type Term interface {
-	// Held returns nil while nobody else can have taken the session because it
-	// was not renewed in time, by this machine's monotonic clock; else the
-	// reason, which wraps ErrMoved. It asks nobody and does not wait. The fence is
-	// the store's: an append of a lease that was taken away fails whatever Held
-	// says. Held is for effects outside of the store, right before they begin.
-	Held() error
+	// Held returns nil while nobody else can have taken the session: at once
+	// while the lease was renewed in time, by this machine's monotonic clock,
+	// else after asking. The fence is the store's: an append of a lease that was
+	// taken away fails whatever Held says. Held is for effects outside of the
+	// store, right before they begin.
+	Held(ctx context.Context) error
 
-	// Lost is closed when Held has become an error, and when it is learned that
-	// somebody else took the session.
+	// Lost is closed when the lease was not renewed in time, and when somebody
+	// else took the session: what runs under it is to be ended.
 	Lost() <-chan struct{}
 }
 
 // Epocher is a Lease with a number that is higher than that of every earlier
 // lease of the same session.
 type Epocher interface {
-	Epoch() int64
+	Epoch() uint64
 }
 
 // Taker is a store in which a session can be taken from a holder that lives.
@@ -62,12 +62,12 @@ func cannotTake(id string, err error) error {
 
 // Held returns nil while the session is certainly this process's to act for: see
 // Term. It is an error for good once a write found the session taken.
-func (l *Live) Held() error {
+func (l *Live) Held(ctx context.Context) error {
 	if err := l.barred.Load(); err != nil {
 		return err
 	}
 	if t, ok := l.lease.(Term); ok {
-		if err := t.Held(); err != nil {
+		if err := t.Held(ctx); err != nil {
 			return l.problem("hold", err, "", "another process may have gone on with the session: nothing is done for it here any more")
 		}
 	}
@@ -85,7 +85,7 @@ func (l *Live) Lost() <-chan struct{} {
 
 // Epoch is the number of the lease, 0 where leases have none. A later lease of
 // the same session has a higher one.
-func (l *Live) Epoch() int64 {
+func (l *Live) Epoch() uint64 {
 	if e, ok := l.lease.(Epocher); ok {
 		return e.Epoch()
 	}

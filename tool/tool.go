@@ -94,7 +94,7 @@ type Call struct {
 	// sessions have none. One who takes the session over has a higher one, so
 	// that a system which remembers the highest can refuse a late call of the
 	// earlier holder.
-	Epoch int64
+	Epoch uint64
 }
 
 // Result is what a tool gives back to the model.

@@ -243,7 +243,7 @@ func (l *losingLease) Close() error {
 	return errors.Join(l.Lease.Close(), errLost(l.Lease.(store.Epocher).Epoch()))
 }
 
-func errLost(epoch int64) error {
+func errLost(epoch uint64) error {
 	if epoch%2 == 0 {
 		return errors.New("the answer was lost")
 	}

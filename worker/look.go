@@ -119,5 +119,5 @@ func (w *Worker) hasWork(d *store.Due) bool {
 	case d.Cuts >= w.o.Attempts:
 		return false
 	}
-	return d.Pending > 0 || d.Cut && w.o.Interrupted == Continue
+	return d.Pending() > 0 || d.Cut && w.o.Interrupted == Continue
 }

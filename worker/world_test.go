@@ -196,7 +196,7 @@ func judge(h outcrop.Header, log outcrop.Log, acknowledged []string) error {
 	if _, err := outcrop.FoldSurface(log.Records(0)); err != nil {
 		return err
 	}
-	if due.Pending > 0 || due.Open || due.Cut {
+	if due.Pending() > 0 || due.Open || due.Cut {
 		return fmt.Errorf("something is left to be done: %+v", *due)
 	}
 	for _, id := range acknowledged {

@@ -31,7 +31,7 @@ type session struct {
 	records []outcrop.Record
 	synced  int
 	holder  *lease
-	epoch   int64 // of the last lease
+	epoch   uint64 // of the last lease
 }
 
 var _ store.Store = (*Store)(nil)
@@ -193,9 +193,9 @@ func (s *Store) List(_ context.Context, o store.ListOptions) ([]store.Info, erro
 type lease struct {
 	s      *Store
 	header outcrop.Header
-	epoch  int   // of the store: crashes before it
-	number int64 // of the lease
-	held   bool  // the session is stored, and was this lease's
+	epoch  int    // of the store: crashes before it
+	number uint64 // of the lease
+	held   bool   // the session is stored, and was this lease's
 	lost   chan struct{}
 	in     []outcrop.Record
 	dead   error

@@ -32,7 +32,7 @@ func moved(op, id string) error {
 }
 
 // Held is store.Term's.
-func (l *lease) Held() error {
+func (l *lease) Held(context.Context) error {
 	select {
 	case <-l.lost:
 		return moved("hold", l.header.ID)
@@ -45,4 +45,4 @@ func (l *lease) Held() error {
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
 // Epoch is store.Epocher's.
-func (l *lease) Epoch() int64 { return l.number }
+func (l *lease) Epoch() uint64 { return l.number }

@@ -125,7 +125,7 @@ func (s *Store) takeLock(id string) (*filelock.Lock, error) {
 func (l *lease) Header() outcrop.Header { return l.header }
 
 // Epoch is store.Epocher's.
-func (l *lease) Epoch() int64 { return l.epoch }
+func (l *lease) Epoch() uint64 { return uint64(l.epoch) }
 
 // Tail is store.Lease's: a transaction has none.
 func (l *lease) Tail() store.Tail { return store.Tail{} }

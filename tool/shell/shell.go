@@ -103,7 +103,7 @@ func (o Options) telling(call tool.Call) Options {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	o.Env = append(slices.Clip(o.Env), "OUTCROP_CALL_KEY="+call.Key, "OUTCROP_EPOCH="+strconv.FormatInt(call.Epoch, 10))
+	o.Env = append(slices.Clip(o.Env), "OUTCROP_CALL_KEY="+call.Key, "OUTCROP_EPOCH="+strconv.FormatUint(call.Epoch, 10))
 	return o
 }
 
