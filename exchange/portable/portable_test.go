@@ -447,6 +447,39 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
+// FuzzManifest gives any manifest and any log to the reader.
+func FuzzManifest(f *testing.F) {
+	src := folder(f, true)
+	id, _ := family(f, src, "")
+	good, _ := pack(f, src, []string{id}, portable.Options{})
+	var manifest, log []byte
+	rezip(f, good, func(name string, b []byte) (string, []byte) {
+		switch {
+		case name == "manifest.json":
+			manifest = b
+		case strings.HasPrefix(name, "sessions/"):
+			log = b
+		}
+		return name, b
+	})
+	f.Add(manifest, log)
+	f.Add([]byte(`{"format":"outcrop-portable","version":1,"sessions":[],"attachments":[]}`), []byte(nil))
+	f.Fuzz(func(t *testing.T, manifest, log []byte) {
+		b := rezip(t, good, func(name string, b []byte) (string, []byte) {
+			switch {
+			case name == "manifest.json":
+				return name, manifest
+			case strings.HasPrefix(name, "sessions/"):
+				return name, log
+			}
+			return name, b
+		})
+		if p, err := portable.Open(bytes.NewReader(b), int64(len(b))); err == nil {
+			p.Verify(t.Context())
+		}
+	})
+}
+
 // ExampleWrite packs a session with all that come from it, and takes the
 // package into another store.
 func ExampleWrite() {

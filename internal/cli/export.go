@@ -71,6 +71,7 @@ func exportFormats() []exportFormat {
 	return []exportFormat{
 		{name: "md", ending: ".md", what: "Markdown for people: an issue, a page", part: true, all: true, write: (*app).exportMarkdown},
 		{name: "jsonl", ending: ".jsonl", what: "the log: header and lines of session format 0", write: (*app).exportLines},
+		{name: "zip", ending: ".zip", what: "a package that outcrop import takes back", binary: true, tree: true, write: (*app).exportZip},
 	}
 }
 
@@ -85,7 +86,10 @@ then chooses the form when --format does not:
 ` + formatHelp() + `
 What looks like a key or a password is masked, and stderr says how often; --raw
 leaves everything as it is. Nothing here changes the session. A file that exists
-is not overwritten without --force.`,
+is not overwritten without --force.
+
+A zip in which something was masked holds a copy under the id ID-masked; one in
+which nothing looks like a secret, or with --raw, comes back to the byte.`,
 		Args: exactly("TARGET"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.export(c, args[0], f)

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/claudecode"
+	"github.com/outcrop-dev/outcrop/exchange/portable"
 )
 
 // importFormats are the formats that import knows, in the order in which they
@@ -10,5 +11,6 @@ import (
 func importFormats() []exchange.Format {
 	return []exchange.Format{
 		claudecode.Format(),
+		portable.Format(),
 	}
 }
