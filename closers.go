@@ -135,31 +135,37 @@ type pendingToken struct {
 }
 
 func (o *openTurn) add(ev *Event) {
+	p := partsOf(ev)
+	var calls []call
+	if ev.Type == TypeAssistantMessage {
+		calls = appendCalls(nil, p.content)
+	}
+	o.take(ev, &p, calls)
+}
+
+// take adds an event whose parts are known, and of an assistant/message the
+// calls.
+func (o *openTurn) take(ev *Event, p *parts, calls []call) {
 	switch ev.Type {
 	case TypeStepStart:
-		o.step = lastMember(ev.Data, "step")
+		o.step = p.step
 	case TypeStepEnd:
 		o.step, o.calls = nil, nil
 	case TypeAssistantMessage:
-		step := lastMember(ev.Data, "step")
-		for b := range jsonwire.Elements(lastMember(lastMember(ev.Data, "message"), "content")) {
-			if jsonwire.Kind(b) != '{' || !jsonwire.TextIs(lastMember(b, "type"), "tool-call") {
-				continue
-			}
-			id, _ := jsonwire.Text(lastMember(b, "id"))
-			if c := o.find(id); c != nil {
-				*c = pendingToken{id: id, step: step, seq: -1}
+		for _, x := range calls {
+			if c := o.find(x.id); c != nil {
+				*c = pendingToken{id: x.id, step: p.step, seq: -1}
 			} else {
-				o.calls = append(o.calls, pendingToken{id: id, step: step, seq: -1})
+				o.calls = append(o.calls, pendingToken{id: x.id, step: p.step, seq: -1})
 			}
 		}
 	case TypeToolCall:
-		id, _ := jsonwire.Text(lastMember(ev.Data, "callId"))
+		id, _ := jsonwire.Text(p.callID)
 		if c := o.find(id); c != nil {
 			c.seq = ev.Seq
 		}
 	case TypeToolResult:
-		id, _ := jsonwire.Text(lastMember(lastMember(lastMember(ev.Data, "message"), "source"), "callId"))
+		id, _ := jsonwire.Text(p.callID)
 		if c := o.find(id); c != nil {
 			c.gone = true
 		}

@@ -19,7 +19,13 @@ type Inspection struct {
 	len     Seq
 	data    func(Seq) []byte
 	results []bool // of each node, whether it is a tool/result
-	message []byte // of the record that was added last
+
+	// Of the record that was added last.
+	message []byte
+	info    msgInfo
+	parts   parts
+	known   bool // parts and calls are its
+	calls   []call
 
 	open  openTurn
 	start Seq // the turn/start of the open turn, -1 when none is open
@@ -40,7 +46,7 @@ func NewInspection(h Header, data func(Seq) []byte) (*Inspection, error) {
 
 // Add judges the next record. An error is the refusal of it, an *Error.
 func (i *Inspection) Add(r Record) error {
-	i.message = nil
+	i.message, i.known = nil, false
 	if r.Run != nil {
 		if r.Run.First != i.len {
 			err := seqGap(r.Run.First, i.len)
@@ -71,10 +77,15 @@ func (i *Inspection) admit(ev *Event, seq Seq) error {
 	}
 	var info *msgInfo
 	if ev.class().surface() {
-		info = new(msgInfo)
+		info = &i.info
+		*info = msgInfo{parts: &i.parts}
 	}
 	if err := s.admit(ev, fromReading, seq, info); err != nil {
 		return err
+	}
+	i.known = info != nil
+	if i.calls = i.calls[:0]; ev.Type == TypeAssistantMessage {
+		i.calls = appendCalls(i.calls, i.parts.content)
 	}
 	switch {
 	case info != nil && ev.Op.kind == opNone && s.noMarkers():
@@ -110,25 +121,37 @@ func (i *Inspection) admit(ev *Event, seq Seq) error {
 	return nil
 }
 
+// look finds the parts of an event, unless admission has found them.
+func (i *Inspection) look(ev *Event) *parts {
+	if !i.known {
+		i.known, i.parts, i.calls = true, partsOf(ev), i.calls[:0]
+		if ev.Type == TypeAssistantMessage {
+			i.calls = appendCalls(i.calls, i.parts.content)
+		}
+	}
+	return &i.parts
+}
+
 // follow keeps what the closers of the open turn depend on.
 func (i *Inspection) follow(ev *Event) {
 	switch ev.Type {
 	case TypeTurnStart:
 		i.start = ev.Seq
-		i.open = openTurn{turn: bytes.Clone(lastMember(ev.Data, "turn"))}
+		i.open = openTurn{turn: bytes.Clone(i.look(ev).turn)}
 	case TypeTurnEnd:
 		i.start = -1
 		i.open = openTurn{}
 	case TypeStepStart, TypeStepEnd:
-		i.open.add(ev)
+		i.open.take(ev, i.look(ev), nil)
 		i.open.step = bytes.Clone(i.open.step)
 	case TypeAssistantMessage, TypeToolCall, TypeToolResult:
 		if i.start < 0 || len(i.open.calls) >= maxOpenCalls {
 			return
 		}
-		i.open.add(ev)
+		p := i.look(ev)
+		i.open.take(ev, p, i.calls)
 		// The log's memory is not kept for a number.
-		if step := lastMember(ev.Data, "step"); ev.Type == TypeAssistantMessage && step != nil {
+		if step := p.step; ev.Type == TypeAssistantMessage && step != nil {
 			own := bytes.Clone(step)
 			for k := range i.open.calls {
 				if c := &i.open.calls[k]; unsafe.SliceData(c.step) == unsafe.SliceData(step) {
@@ -137,6 +160,42 @@ func (i *Inspection) follow(ev *Event) {
 			}
 		}
 	}
+}
+
+// Check is v.Check for the record that was added last, which has been looked
+// into already, but for that the record counts as seen by v whatever was found.
+// Of a run one event stands for all: they have the same turn and step.
+func (i *Inspection) Check(v *Invariants, r *Record) []Violation {
+	p := &i.parts
+	if r.Run != nil {
+		*p = parts{}
+		p.turn, p.step = r.Run.coordinates()
+	} else {
+		p = i.look(&r.Event)
+	}
+	found := v.judge(&r.Event, p)
+	v.apply(&r.Event, p)
+	return found
+}
+
+// Calls yields the ids and blocks of the calls in the assistant/message r, the
+// record that was added last.
+func (i *Inspection) Calls(r *Record) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		i.look(&r.Event)
+		for _, c := range i.calls {
+			if !yield(c.id, c.block) {
+				return
+			}
+		}
+	}
+}
+
+// Answers is the id of the call that the tool/result r, the record that was
+// added last, answers; "" when it names none.
+func (i *Inspection) Answers(r *Record) string {
+	id, _ := jsonwire.Text(i.look(&r.Event).callID)
+	return id
 }
 
 // Message is the message that the record which was added last brought to the

@@ -25,22 +25,32 @@ type Invariants struct {
 // Check judges the next event; when there is a violation the event counts as
 // not seen, so that a vetoed event leaves no trace.
 func (v *Invariants) Check(ev Event) (found []Violation) {
-	if x, bad := v.turns.judge(&ev); bad {
-		found = append(found, x)
-	}
-	if x, bad := v.compactions.judge(&ev); bad {
-		found = append(found, x)
-	}
-	if found == nil {
-		v.Apply(ev)
+	p := partsOf(&ev)
+	if found = v.judge(&ev, &p); found == nil {
+		v.apply(&ev, &p)
 	}
 	return found
 }
 
+func (v *Invariants) judge(ev *Event, p *parts) (found []Violation) {
+	if x, bad := v.turns.judge(ev, p); bad {
+		found = append(found, x)
+	}
+	if x, bad := v.compactions.judge(ev); bad {
+		found = append(found, x)
+	}
+	return found
+}
+
+func (v *Invariants) apply(ev *Event, p *parts) {
+	v.turns.apply(ev, p)
+	v.compactions.apply(ev)
+}
+
 // Apply takes an event as seen whatever was found.
 func (v *Invariants) Apply(ev Event) {
-	v.turns.apply(&ev)
-	v.compactions.apply(&ev)
+	p := partsOf(&ev)
+	v.apply(&ev, &p)
 }
 
 // TurnInvariants is the part about turns, steps and calls.
@@ -52,8 +62,9 @@ type TurnInvariants struct {
 	calls    map[string]bool // logged in this step, waiting for a result
 }
 
-func intOf(data []byte, name string) int64 {
-	n, ok := jsonwire.Int(lastMember(data, name))
+// number is a number token; -1 for anything else.
+func number(token []byte) int64 {
+	n, ok := jsonwire.Int(token)
 	if !ok {
 		return -1
 	}
@@ -62,41 +73,42 @@ func intOf(data []byte, name string) int64 {
 
 // Check judges the next event and takes it as seen when it is in order.
 func (v *TurnInvariants) Check(ev Event) (Violation, bool) {
-	x, bad := v.judge(&ev)
+	p := partsOf(&ev)
+	x, bad := v.judge(&ev, &p)
 	if !bad {
-		v.apply(&ev)
+		v.apply(&ev, &p)
 	}
 	return x, bad
 }
 
-func (v *TurnInvariants) judge(ev *Event) (Violation, bool) {
+func (v *TurnInvariants) judge(ev *Event, p *parts) (Violation, bool) {
 	bad := func(label string) (Violation, bool) { return Violation{label, ev.Seq}, true }
 	inStep := func() bool {
-		return v.turn > 0 && v.step > 0 && intOf(ev.Data, "turn") == v.turn && intOf(ev.Data, "step") == v.step
+		return v.turn > 0 && v.step > 0 && number(p.turn) == v.turn && number(p.step) == v.step
 	}
 	switch ev.Type {
 	case TypeTurnStart:
 		if v.turn > 0 {
 			return bad("turn-start-while-open")
 		}
-		if intOf(ev.Data, "turn") != v.lastTurn+1 {
+		if number(p.turn) != v.lastTurn+1 {
 			return bad("turn-start-number")
 		}
 	case TypeTurnEnd:
-		if v.turn == 0 || intOf(ev.Data, "turn") != v.turn {
+		if v.turn == 0 || number(p.turn) != v.turn {
 			return bad("turn-end-mismatch")
 		}
 		if v.step > 0 {
 			return bad("turn-end-step-open")
 		}
 	case TypeStepStart:
-		if v.turn == 0 || intOf(ev.Data, "turn") != v.turn {
+		if v.turn == 0 || number(p.turn) != v.turn {
 			return bad("step-start-turn")
 		}
 		if v.step > 0 {
 			return bad("step-start-while-open")
 		}
-		if intOf(ev.Data, "step") != v.lastStep+1 {
+		if number(p.step) != v.lastStep+1 {
 			return bad("step-start-number")
 		}
 	case TypeStepEnd:
@@ -125,7 +137,7 @@ func (v *TurnInvariants) judge(ev *Event) (Violation, bool) {
 		if !inStep() {
 			return bad("tool-result-not-in-step")
 		}
-		if id := resultCallID(ev.Data); !v.calls[id] && !notStarted(ev.Data) {
+		if id, _ := jsonwire.Text(p.callID); !v.calls[id] && !notStarted(ev.Data) {
 			return bad("tool-result-no-call")
 		}
 	case TypeTodoWrite, TypeRequestHeader, TypeRequestContext:
@@ -136,33 +148,29 @@ func (v *TurnInvariants) judge(ev *Event) (Violation, bool) {
 	return Violation{}, false
 }
 
-func (v *TurnInvariants) apply(ev *Event) {
+func (v *TurnInvariants) apply(ev *Event, p *parts) {
 	switch ev.Type {
 	case TypeTurnStart:
-		v.turn, v.step, v.lastStep = intOf(ev.Data, "turn"), 0, 0
+		v.turn, v.step, v.lastStep = number(p.turn), 0, 0
 	case TypeTurnEnd:
-		v.lastTurn, v.turn, v.step, v.calls = intOf(ev.Data, "turn"), 0, 0, nil
+		v.lastTurn, v.turn, v.step, v.calls = number(p.turn), 0, 0, nil
 	case TypeStepStart:
-		v.step = intOf(ev.Data, "step")
+		v.step = number(p.step)
 		v.calls = nil
 	case TypeStepEnd:
-		v.lastStep, v.step, v.calls = intOf(ev.Data, "step"), 0, nil
+		v.lastStep, v.step, v.calls = number(p.step), 0, nil
 	case TypeToolCall:
 		if v.calls == nil {
 			v.calls = map[string]bool{}
 		}
-		id, _ := jsonwire.Text(lastMember(ev.Data, "callId"))
+		id, _ := jsonwire.Text(p.callID)
 		v.calls[id] = true
 	case TypeToolResult:
 		if ev.Op.IsAppend() {
-			delete(v.calls, resultCallID(ev.Data))
+			id, _ := jsonwire.Text(p.callID)
+			delete(v.calls, id)
 		}
 	}
-}
-
-func resultCallID(data []byte) string {
-	id, _ := jsonwire.Text(lastMember(lastMember(lastMember(data, "message"), "source"), "callId"))
-	return id
 }
 
 // notStarted reports a synthetic result of a call that never began.
@@ -216,8 +224,11 @@ func (v *CompactionInvariants) judge(ev *Event) (Violation, bool) {
 		}
 		return Violation{}, false
 	case TypeUserMessage:
+		if _, _, isReplace := ev.Op.Range(); !isReplace {
+			return Violation{}, false
+		}
 		src := lastMember(data, "source")
-		if _, _, isReplace := ev.Op.Range(); !isReplace || !jsonwire.TextIs(lastMember(src, "kind"), "plugin") || !jsonwire.TextIs(lastMember(src, "plugin"), "compact") {
+		if !jsonwire.TextIs(lastMember(src, "kind"), "plugin") || !jsonwire.TextIs(lastMember(src, "plugin"), "compact") {
 			return Violation{}, false
 		}
 		data = src

@@ -12,11 +12,14 @@ type msgInfo struct {
 	off, len uint32 // the message inside data
 	idOff    uint32 // its id token inside data
 	empty    bool   // content is []
+
+	parts *parts // filled when it is not nil
 }
 
 // msgSpans are the parts of a message that count, as spans of its text.
 type msgSpans struct {
 	msg, id, role, source, content []byte
+	turn, step                     []byte // beside the message
 
 	// Of a tool result's content: how many elements, and what the last one
 	// has when it is an object.
@@ -37,10 +40,16 @@ func checkMessage(cls class, data []byte, info *msgInfo) (Code, string) {
 					break
 				}
 				if string(key) == "message" {
-					m = msgSpans{}
+					m = msgSpans{turn: m.turn, step: m.step}
 					i = m.walk(cls, data, at)
-				} else {
-					i = jsonwire.Skip(data, at)
+					continue
+				}
+				i = jsonwire.Skip(data, at)
+				switch string(key) {
+				case "turn":
+					m.turn = data[at:i:i]
+				case "step":
+					m.step = data[at:i:i]
 				}
 			}
 		}
@@ -112,6 +121,9 @@ func checkMessage(cls class, data []byte, info *msgInfo) (Code, string) {
 		info.len = uint32(len(m.msg))
 		info.idOff = spanOffset(data, m.id)
 		info.empty = (cls == classAssistant || cls == classContext) && emptyArray(m.content)
+		if info.parts != nil {
+			*info.parts = parts{turn: m.turn, step: m.step, callID: callID, content: m.content}
+		}
 	}
 	return "", ""
 }

@@ -28,6 +28,7 @@ type Run struct {
 	dataLen uint32
 	kind    rowKind
 	part    bool // only a part of its row
+	usual   bool // see Usual
 }
 
 // rowKind tells the three kinds of rows apart; the zero value is none.
@@ -89,6 +90,7 @@ func rowKindOf(tok []byte) rowKind {
 // syntax error, a bad row one of the ROW_ codes.
 func DecodeRun(line []byte) (Run, error) {
 	if r, ok := scanRow(line); ok {
+		r.usual = true
 		return r, nil
 	}
 	return parseRow(line)
@@ -286,6 +288,22 @@ func eachInt(arr []byte, f func(n int64, ok bool)) {
 			return
 		}
 	}
+}
+
+// Usual reports whether DecodeRun found the row spelled as every writer spells
+// it: members in their order, each once, and plain integers.
+func (r *Run) Usual() bool { return r.usual }
+
+// coordinates are the tokens of turn and step.
+func (r *Run) coordinates() (turn, step []byte) {
+	if !r.usual {
+		s := r.spans()
+		return s.turn, s.step
+	}
+	d := r.data()[len(`{"turn":`):]
+	turn = d[:bytes.IndexByte(d, ',')]
+	d = d[len(turn)+len(`,"step":`):]
+	return turn, d[:bytes.IndexByte(d, ',')]
 }
 
 // Line is the row as it is stored; nil when the run was cut and its line would

@@ -7,8 +7,8 @@ import (
 )
 
 // scanRow reads a row that is spelled as every writer spells it, in one pass:
-// no space between tokens, members in their usual order, plain integers. ok is
-// false for any other line, good or bad.
+// no space between tokens, members in their usual order, plain integers that
+// JavaScript writes the same way. ok is false for any other line, good or bad.
 func scanRow(line []byte) (r Run, ok bool) {
 	r.line = line[:len(line):len(line)]
 	var s rowSpans
@@ -42,7 +42,7 @@ func scanRow(line []byte) (r Run, ok bool) {
 			n = n*10 + int64(line[i]-'0')
 			i++
 		}
-		if d := i - first; d == 0 || d > 15 || d > 1 && line[first] == '0' {
+		if d := i - first; d == 0 || d > 15 || line[first] == '0' && (d > 1 || neg) {
 			return 0, nil, false
 		}
 		if neg {

@@ -70,9 +70,7 @@ func newChecks(v *verifier, h outcrop.Header) checks {
 func (c *checks) add(rec *outcrop.Record) {
 	pos := c.v.source.Pos()
 	if rec.Run != nil {
-		// All members of a run have the same turn and step, so one stands for
-		// all of them.
-		c.invariant(rec.Run.At(0), pos)
+		c.invariant(rec, pos)
 		return
 	}
 	e := &rec.Event
@@ -80,7 +78,7 @@ func (c *checks) add(rec *outcrop.Record) {
 	if fold.Unknown(e) {
 		c.v.emit(c.unknown(e, pos))
 	}
-	c.invariant(*e, pos)
+	c.invariant(rec, pos)
 	switch e.Type {
 	case outcrop.TypeTurnStart:
 		c.v.sum.Turns++
@@ -88,9 +86,9 @@ func (c *checks) add(rec *outcrop.Record) {
 	case outcrop.TypeTurnEnd:
 		c.dangling()
 	case outcrop.TypeAssistantMessage:
-		c.asked(e, pos)
+		c.asked(rec, pos)
 	case outcrop.TypeToolResult:
-		c.answered(e)
+		c.answered(rec)
 	case outcrop.TypeOutcropRequest:
 		c.recorded(e, pos)
 	case outcrop.TypeOutcropRedacted:
@@ -122,7 +120,7 @@ func (c *checks) unknown(e *outcrop.Event, pos wire.Pos) Finding {
 
 // invariant reports breaches of the optional invariants. The event is in the
 // log whatever they say, so it counts as seen: one fault is reported once.
-func (c *checks) invariant(e outcrop.Event, pos wire.Pos) {
+func (c *checks) invariant(e *outcrop.Record, pos wire.Pos) {
 	switch {
 	case e.Type == outcrop.TypeEndSeed:
 		c.crossing = nil
@@ -132,8 +130,7 @@ func (c *checks) invariant(e outcrop.Event, pos wire.Pos) {
 		}
 		c.crossing = nil
 	}
-	found := c.invariants.Check(e)
-	for _, x := range found {
+	for _, x := range c.v.fold.Check(&c.invariants, e) {
 		switch {
 		case x.Label == "compaction-turn-boundary":
 			c.crossing = append(c.crossing, crossing{x.Seq, pos})
@@ -141,9 +138,6 @@ func (c *checks) invariant(e outcrop.Event, pos wire.Pos) {
 		default:
 			c.breach(x.Label, x.Seq, pos)
 		}
-	}
-	if found != nil {
-		c.invariants.Apply(e)
 	}
 }
 
@@ -154,10 +148,9 @@ func (c *checks) breach(label string, seq outcrop.Seq, pos wire.Pos) {
 }
 
 // asked remembers the calls of an assistant/message and judges them.
-func (c *checks) asked(e *outcrop.Event, pos wire.Pos) {
-	msg := jsonwire.Get(e.Data, "message")
+func (c *checks) asked(e *outcrop.Record, pos wire.Pos) {
 	var ids map[string]bool
-	for id, block := range fold.Calls(msg) {
+	for id, block := range c.v.fold.Calls(e) {
 		if ids == nil {
 			ids = map[string]bool{}
 		}
@@ -182,11 +175,11 @@ func (c *checks) asked(e *outcrop.Event, pos wire.Pos) {
 	}
 }
 
-func (c *checks) answered(e *outcrop.Event) {
+func (c *checks) answered(e *outcrop.Record) {
 	if !e.Op.IsAppend() {
 		return
 	}
-	id := fold.Answers(jsonwire.Get(e.Data, "message"))
+	id := c.v.fold.Answers(e)
 	if i := slices.IndexFunc(c.calls, func(x call) bool { return x.id == id }); i >= 0 {
 		c.calls = slices.Delete(c.calls, i, i+1)
 	}

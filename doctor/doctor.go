@@ -89,6 +89,8 @@ type Options struct {
 	// Place is where the file lies in a root of sessions. dsh judges the root
 	// too. nil: the file is judged alone.
 	Place *Place
+
+	doubt bool // each file is read by dsh's rules, as a test wants it
 }
 
 // Severity says whether a finding keeps a log from being continued.
@@ -142,7 +144,7 @@ func (f Finding) MarshalJSON() ([]byte, error) { return f.AppendJSON(nil), nil }
 type Summary struct {
 	Target     string
 	OK         bool
-	Format     string // "dsh-v0"; "dsh-vN" for a later one that is not read; "" when the file holds no session
+	Format     string // "dsh-v0"; "dsh-vN" for a later one, whose events are counted as format 0 has them; "" when the file holds no session
 	Encoding   wire.Encoding
 	Events     int         // as stored, those saved from a torn frame included; without those behind damage
 	LastSeq    outcrop.Seq // -1 without events

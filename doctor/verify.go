@@ -32,8 +32,9 @@ type verifier struct {
 	refusals     int
 	firstRefused outcrop.Seq // -1 without one
 	warned       int         // warnings of the reader that were reported
-	now          *outcrop.Record
-	reread       int64 // bytes that were read again for results that are not kept
+	seq          outcrop.Seq // of the record that is looked at
+	data         []byte      // and its data
+	reread       int64       // bytes that were read again for results that are not kept
 }
 
 func (v *verifier) run() {
@@ -41,6 +42,9 @@ func (v *verifier) run() {
 	inFile := v.target.Open == nil
 	if inFile {
 		v.dsh.Start(v.ctx, v.target.R, v.target.Size, v.target.Encoding == wire.Zstd, v.opts.Place.root(v.target.Encoding), v.opts.Place.header)
+		if v.opts.doubt {
+			v.dsh.Doubt()
+		}
 	}
 	// Also when the caller stops, or panics.
 	defer func() {
@@ -66,7 +70,7 @@ func (v *verifier) check() {
 			v.fail(err)
 		}
 	}()
-	v.sum.Format = "dsh-v0"
+	v.sum.Format = "dsh-v" + strconv.FormatInt(src.Header().Format, 10)
 	v.source = src
 	v.checks = newChecks(v, src.Header())
 	if v.fold, err = fold.New(src.Header(), v.resultAgain); err != nil {
@@ -77,6 +81,11 @@ func (v *verifier) check() {
 	v.records()
 	if v.over || v.sum.Err != nil {
 		return
+	}
+	if src.Tail().Torn {
+		v.dsh.Doubt()
+	} else {
+		v.dsh.Sound(int64(v.fold.Len())) // unless there was a doubt
 	}
 	v.sum.Events, v.sum.LastSeq = v.fold.Len(), outcrop.Seq(v.fold.Len()-1)
 	v.sum.Surface, v.sum.Generation = len(v.fold.Nodes()), v.fold.Generation()
@@ -132,6 +141,7 @@ func (v *verifier) records() {
 			return
 		}
 		if err != nil {
+			v.dsh.Doubt()
 			if !v.unusable(rec, err) {
 				return
 			}
@@ -141,10 +151,11 @@ func (v *verifier) records() {
 		if n := int(rec.Seq) - v.fold.Len(); n > 0 {
 			v.fold.Pass(n) // a record that was too big to read may have been a run
 		}
-		v.now = &rec
+		v.seq, v.data = rec.Seq, rec.Data
+		refusal := v.fold.Next(&rec)
 		v.checks.add(&rec)
-		if err := v.fold.Next(&rec); err != nil {
-			v.refused(err, &rec)
+		if refusal != nil {
+			v.refused(refusal, &rec)
 		}
 		if v.over {
 			return
@@ -200,14 +211,14 @@ const maxReread = 64 << 30
 // take too long it answers with what replaces it, which then fits.
 func (v *verifier) resultAgain(seq outcrop.Seq) []byte {
 	if v.reread > maxReread {
-		v.warn("MORE_FINDINGS", v.now.Seq, v.source.Pos(), "it is not looked for whether a rewritten result was changed only in its content: the surface is too large", "")
-		return v.now.Data
+		v.warn("MORE_FINDINGS", v.seq, v.source.Pos(), "it is not looked for whether a rewritten result was changed only in its content: the surface is too large", "")
+		return v.data
 	}
 	var data []byte
 	src, done, err := v.target.open(v.ctx)
 	if err != nil {
 		v.fail(err)
-		return v.now.Data
+		return v.data
 	}
 	for rec, err := range src.Records() {
 		if v.reread += int64(len(rec.Data)); err == nil && rec.Seq == seq {
@@ -225,9 +236,15 @@ func (v *verifier) resultAgain(seq outcrop.Seq) []byte {
 
 // oddities reports what the reader warned of since the last call.
 func (v *verifier) oddities() {
-	list, _ := v.source.Warnings()
+	list, n := v.source.Warnings()
+	if n > len(list) {
+		v.dsh.Doubt() // it is not known what they are
+	}
 	for ; v.warned < len(list); v.warned++ {
 		w := list[v.warned]
+		if w.Kind == wire.WarnBlankLine {
+			v.dsh.Doubt()
+		}
 		v.warn(outcrop.Code(w.Kind), w.Seq, w.Pos, w.Msg, oddHints[w.Kind])
 	}
 }

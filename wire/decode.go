@@ -63,6 +63,11 @@ func (d *decoded) decode(line []byte, long bool) {
 	}
 }
 
+// look looks into the line of a record for oddities.
+func (d *decoded) look(l *lookout, line []byte) *oddities {
+	return l.into(line, d.rec.Run != nil && d.rec.Run.Usual())
+}
+
 // job is a piece of text and the lines in it. The first line, which may have
 // begun earlier, and the last one, which may go on, are left to the parser.
 type job struct {
@@ -94,7 +99,7 @@ func (j *job) decode() {
 		j.lines = append(j.lines, jobLine{end: end})
 		line, d := j.text[at:end:end], &j.lines[len(j.lines)-1].decoded
 		if d.decode(line, false); j.check && d.what == isRecord {
-			d.looked, d.odd = true, j.look.into(line)
+			d.looked, d.odd = true, d.look(&j.look, line)
 		}
 		at = end + 1
 	}

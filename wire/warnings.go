@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/outcrop-dev/outcrop"
@@ -49,7 +51,7 @@ func (p *parser) warn(kind WarningKind, msg string) {
 func (p *parser) content(line []byte, d *decoded) {
 	odd := d.odd
 	if !d.looked {
-		odd = p.look.into(line)
+		odd = d.look(&p.look, line)
 	}
 	if odd == nil {
 		return
@@ -85,25 +87,58 @@ type opened struct {
 	set  map[string]struct{} // of an object with many names
 }
 
-// into looks into a line that is valid JSON; nil: nothing is odd.
-func (l *lookout) into(line []byte) *oddities {
-	o := oddities{notUTF8: !utf8.Valid(line)}
-	o.name, o.twice = l.duplicateName(line)
-	if o.number = jsonwire.Lossless(line); !o.notUTF8 && !o.twice && o.number == nil {
+// into looks into a line that is valid JSON; nil: nothing is odd. Of a row in
+// the usual spelling only its characters can be odd.
+func (l *lookout) into(line []byte, usualRow bool) *oddities {
+	o := oddities{notUTF8: !validUTF8(line)}
+	if !usualRow {
+		l.scan(line, &o)
+	}
+	if !o.notUTF8 && !o.twice && o.number == nil {
 		return nil
 	}
-	return &o
+	found := o // most lines have none, and cost no memory
+	return &found
+}
+
+// validUTF8 is utf8.Valid, faster for text with a few characters that are not
+// ASCII.
+func validUTF8(b []byte) bool {
+	for i := 0; ; {
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:]) & 0x8080808080808080
+			if w != 0 {
+				i += bits.TrailingZeros64(w) >> 3
+				break
+			}
+			i += 8
+		}
+		for i+8 > len(b) && i < len(b) && b[i] < utf8.RuneSelf {
+			i++
+		}
+		if i == len(b) {
+			return true
+		}
+		for i < len(b) && b[i] >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && n == 1 {
+				return false
+			}
+			i += n
+		}
+	}
 }
 
 // fewNames is up to how many members are compared one by one.
 const fewNames = 16
 
-// duplicateName finds a name that an object has twice. It keeps the open
-// objects on a stack of its own, so that depth costs no call stack.
-func (l *lookout) duplicateName(b []byte) (string, bool) {
+// scan finds the first name that an object has twice, and the first number that
+// JavaScript cannot hold. It keeps the open objects on a stack of its own, so
+// that depth costs no call stack.
+func (l *lookout) scan(b []byte, o *oddities) {
 	l.names, l.open = l.names[:0], l.open[:0]
 	for i := 0; i < len(b); {
-		switch b[i] {
+		switch c := b[i]; c {
 		case '{':
 			l.open = append(l.open, opened{from: len(l.names)})
 			i++
@@ -119,28 +154,69 @@ func (l *lookout) duplicateName(b []byte) (string, bool) {
 			}
 			i++
 		case '"':
-			end := jsonwire.Skip(b, i)
-			after := jsonwire.Space(b, end)
-			if after >= len(b) || b[after] != ':' || len(l.open) == 0 {
-				i = end
+			start := i + 1
+			var plain bool
+			if i, plain = shortString(b, start); !plain {
+				i = jsonwire.SkipString(b, start-1)
+			}
+			end := i - 1
+			if i < len(b) && b[i] <= ' ' {
+				i = jsonwire.Space(b, i)
+			}
+			if i >= len(b) || b[i] != ':' || len(l.open) == 0 {
 				continue
 			}
-			if name := b[i+1 : end-1]; l.has(name) {
-				return jsonwire.Key(name), true
+			i++
+			if o.twice {
+				continue
 			}
-			i = after + 1
+			name := b[start:end]
+			if !plain && bytes.IndexByte(name, '\\') >= 0 {
+				name = []byte(jsonwire.Key(name))
+			}
+			if l.has(name) {
+				o.twice, o.name = true, string(name)
+			}
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			start := i
+			for i++; i < len(b) && b[i]-'0' <= 9; i++ {
+			}
+			// Most are a few digits and no more.
+			if c != '-' && i-start < 16 && (i == len(b) || b[i] == ',' || b[i] == '}' || b[i] == ']') {
+				continue
+			}
+			i = jsonwire.Skip(b, start)
+			if o.number == nil {
+				o.number = jsonwire.LosslessNumber(b[start:i], start)
+			}
 		default:
 			i++
 		}
 	}
-	return "", false
 }
 
-// has adds a name to the innermost object and reports whether it was there.
-func (l *lookout) has(name []byte) bool {
-	if bytes.IndexByte(name, '\\') >= 0 {
-		name = []byte(jsonwire.Key(name))
+// shortString finds the end of a string that begins at i, behind its quote, when
+// it has at most 15 bytes and none of them is an escape. Nearly all names are
+// such.
+func shortString(b []byte, i int) (end int, ok bool) {
+	for range 2 {
+		if i+8 > len(b) {
+			return i, false
+		}
+		const ones, high = 0x0101010101010101, 0x8080808080808080
+		w := binary.LittleEndian.Uint64(b[i:])
+		q, s := w^ones*'"', w^ones*'\\'
+		if m := ((q-ones)&^q | (s-ones)&^s) & high; m != 0 {
+			i += bits.TrailingZeros64(m) >> 3
+			return i + 1, b[i] == '"'
+		}
+		i += 8
 	}
+	return i, false
+}
+
+// has adds a name, escapes decoded, to the innermost object and reports whether it was there.
+func (l *lookout) has(name []byte) bool {
 	o := &l.open[len(l.open)-1]
 	if o.from < 0 {
 		return false
@@ -158,7 +234,7 @@ func (l *lookout) has(name []byte) bool {
 		return twice
 	}
 	for _, n := range siblings {
-		if bytes.Equal(n, name) {
+		if len(n) == len(name) && string(n) == string(name) {
 			return true
 		}
 	}

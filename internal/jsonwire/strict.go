@@ -34,10 +34,10 @@ func Lossless(b []byte) error {
 	for i := 0; i < len(b); {
 		switch c := b[i]; {
 		case c == '"':
-			i = skipString(b, i)
+			i = SkipString(b, i)
 		case c == '-' || c >= '0' && c <= '9':
 			j := Skip(b, i)
-			if err := losslessNumber(b[i:j], i); err != nil {
+			if err := LosslessNumber(b[i:j], i); err != nil {
 				return err
 			}
 			i = j
@@ -48,7 +48,9 @@ func Lossless(b []byte) error {
 	return nil
 }
 
-func losslessNumber(tok []byte, at int) error {
+// LosslessNumber is Lossless for one number, which stands at offset at of its
+// text.
+func LosslessNumber(tok []byte, at int) error {
 	if len(tok) < 16 {
 		plain := true
 		for k, c := range tok {
@@ -111,7 +113,7 @@ func strictValue(b []byte, i, depth int) (int, error) {
 		}
 		end, err := number(b, i)
 		if err == nil {
-			err = losslessNumber(b[i:end], i)
+			err = LosslessNumber(b[i:end], i)
 		}
 		return end, err
 	}
@@ -161,7 +163,7 @@ func strictObject(b []byte, i, depth int) (int, error) {
 		if err != nil {
 			return i, err
 		}
-		end := skipString(b, i)
+		end := SkipString(b, i)
 		key := b[i+1 : end-1]
 		if seen == nil && len(names) == cap(room[:]) {
 			seen = make(map[string]bool, 32)

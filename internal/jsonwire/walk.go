@@ -2,8 +2,10 @@ package jsonwire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"iter"
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -33,13 +35,13 @@ func Skip(b []byte, i int) int {
 	}
 	switch b[i] {
 	case '"':
-		return skipString(b, i)
+		return SkipString(b, i)
 	case '{', '[':
 		depth := 0
 		for i < len(b) {
 			switch b[i] {
 			case '"':
-				i = skipString(b, i)
+				i = SkipString(b, i)
 				continue
 			case '{', '[':
 				depth++
@@ -64,19 +66,13 @@ func Skip(b []byte, i int) int {
 	}
 }
 
-func skipString(b []byte, i int) int {
-	i++
-	// Short strings byte by byte, long ones with the wide search of the
-	// standard library.
-	for end := min(i+24, len(b)); i < end; {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i += 2
-		default:
-			i++
-		}
+// SkipString returns the offset behind the string whose opening quote is at i.
+func SkipString(b []byte, i int) int {
+	// Short strings word by word, long ones with the wide search of the standard
+	// library.
+	i, closed := skipWords(b, i+1, 32)
+	if closed {
+		return i
 	}
 	quote := -1 // the next one, found once: a long text has far more escapes
 	for i < len(b) {
@@ -91,13 +87,37 @@ func skipString(b []byte, i int) int {
 		if e < 0 {
 			return quote + 1
 		}
-		// Behind an escape go on byte by byte for a while: where there is one
+		// Behind an escape go on word by word for a while: where there is one
 		// there are more.
-		i += e + 2
-		for end := min(i+64, len(b)); i < end; {
+		if i, closed = skipWords(b, i+e+2, 64); closed {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// skipWords looks for the closing quote of a string in the next n bytes or a few
+// more; closed: i is behind it.
+func skipWords(b []byte, i, n int) (at int, closed bool) {
+	end := i + n
+	for i < end && i+8 <= len(b) {
+		w := binary.LittleEndian.Uint64(b[i:])
+		q, s := w^ones*'"', w^ones*'\\'
+		m := ((q-ones)&^q | (s-ones)&^s) & high1
+		if m == 0 {
+			i += 8
+			continue
+		}
+		if i += bits.TrailingZeros64(m) >> 3; b[i] == '"' {
+			return i + 1, true
+		}
+		i += 2
+	}
+	if i < end {
+		for end = min(end, len(b)); i < end; {
 			switch b[i] {
 			case '"':
-				return i + 1
+				return i + 1, true
 			case '\\':
 				i += 2
 			default:
@@ -105,7 +125,7 @@ func skipString(b []byte, i int) int {
 			}
 		}
 	}
-	return len(b)
+	return i, false
 }
 
 // Members yields the members of an object in order: the name as it stands
@@ -123,7 +143,7 @@ func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 			if i >= len(obj) || obj[i] != '"' {
 				return
 			}
-			end := skipString(obj, i)
+			end := SkipString(obj, i)
 			key := obj[i+1 : max(i+1, end-1)]
 			i = Space(obj, end)
 			if i >= len(obj) || obj[i] != ':' {
@@ -210,7 +230,7 @@ func Text(v []byte) (s string, ok bool) {
 	if i >= len(v) || v[i] != '"' {
 		return "", false
 	}
-	end := skipString(v, i)
+	end := SkipString(v, i)
 	if end-1 < i+1 {
 		return "", false
 	}

@@ -1,6 +1,8 @@
-// Package dsh says what dsh 0.1 would do with a log file. Its rules differ here
-// and there from ours, so the file is read by them beside the reading by ours:
-// lines and frames in lines.go and file.go, its checks of events in events.go.
+// Package dsh says what dsh 0.1 would do with a log file. Its rules differ from
+// ours where a file is odd, so that such a file is read by them beside the
+// reading by ours: lines and frames in lines.go and file.go, its checks of events
+// in events.go. Of a file that is not odd, header and frames are looked at; its
+// lines are the same for both.
 package dsh
 
 import (
@@ -29,22 +31,25 @@ type Judge struct {
 
 	admission fault // the first refusal of an event
 
-	stop context.CancelFunc
-	done chan error // has the error of reading when the file was read
+	stop  context.CancelFunc
+	sound chan int64 // how many events a sound file has; closed: it is not sound
+	told  bool       // whether it is sound has been said
+	done  chan error // has the error of reading when the file was read
 }
 
 // Start begins to read a file by dsh's rules; r nil: there is no file. root is
 // the class of what is wrong with the root that the file lies in, or "", and
-// place judges whether a header belongs where it lies. Wait must be called.
+// place judges whether a header belongs where it lies. Lines are read only when
+// the file is not sound. Wait must be called.
 func (d *Judge) Start(ctx context.Context, r io.ReaderAt, size int64, compressed bool, root string, place func(Header) string) {
 	d.place = root
 	if d.found = r != nil; !d.found || root != "" {
 		return
 	}
 	ctx, d.stop = context.WithCancel(ctx)
-	d.done = make(chan error, 1)
+	d.done, d.sound = make(chan error, 1), make(chan int64, 1)
 	go func() {
-		file, err := readFile(ctx, r, size, compressed)
+		file, err := readFile(ctx, r, size, compressed, d.sound)
 		if d.file = file; file.fatal == "" {
 			d.place = place(file.header)
 		}
@@ -52,14 +57,35 @@ func (d *Judge) Start(ctx context.Context, r io.ReaderAt, size int64, compressed
 	}()
 }
 
+// Sound says that package wire has read the whole file and that each line is a
+// record in its place, up to a clean end: as many events as given. dsh reads
+// such lines and frames as it does.
+func (d *Judge) Sound(events int64) {
+	if d.done != nil && !d.told {
+		d.told = true
+		d.sound <- events
+	}
+}
+
+// Doubt says that the file is not sound. The reading by dsh's rules begins.
+func (d *Judge) Doubt() {
+	if d.done != nil && !d.told {
+		d.told = true
+		close(d.sound)
+	}
+}
+
 // Wait waits until the file was read, and returns the error of that. With cut
-// it is not read to its end: nobody wants the verdict.
+// it is not read to its end: nobody wants the verdict. A file of which nothing
+// was said is not sound.
 func (d *Judge) Wait(cut bool) error {
 	if d.done == nil {
 		return nil
 	}
 	if cut {
 		d.stop()
+	} else {
+		d.Doubt()
 	}
 	err := <-d.done
 	d.stop()

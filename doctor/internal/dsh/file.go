@@ -18,11 +18,12 @@ type file struct {
 	cut        int64  // byte where a torn tail begins, -1 without one
 }
 
-// readFile reads a file as dsh 0.1 does before it looks into events. The
+// readFile reads a file as dsh 0.1 does before it looks into events; its lines
+// only when sound is closed without having said how many events they are. The
 // error is that of reading, or of ctx.
-func readFile(ctx context.Context, r io.ReaderAt, size int64, compressed bool) (file, error) {
+func readFile(ctx context.Context, r io.ReaderAt, size int64, compressed bool, sound <-chan int64) (file, error) {
 	if compressed {
-		return readZstd(ctx, r, size)
+		return readZstd(ctx, r, size, sound)
 	}
 	f := file{cut: -1}
 	br := frames.NewChunks(io.NewSectionReader(r, 0, size))
@@ -38,6 +39,9 @@ func readFile(ctx context.Context, r io.ReaderAt, size int64, compressed bool) (
 	if f.fatal = f.header.early; f.fatal != "" {
 		return f, nil
 	}
+	if whole, err := f.lines(ctx, sound); whole || err != nil {
+		return f, err
+	}
 	s := scanner{}
 	if err := br.Each(ctx, s.write); err != nil && !errors.Is(err, errFatal) {
 		return f, err
@@ -49,7 +53,17 @@ func readFile(ctx context.Context, r io.ReaderAt, size int64, compressed bool) (
 	return f, nil
 }
 
-func readZstd(ctx context.Context, r io.ReaderAt, size int64) (file, error) {
+// lines waits for what is known of the lines; whole: nothing has to be read.
+func (f *file) lines(ctx context.Context, sound <-chan int64) (whole bool, err error) {
+	select {
+	case f.events, whole = <-sound:
+		return whole, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func readZstd(ctx context.Context, r io.ReaderAt, size int64, sound <-chan int64) (file, error) {
 	f := file{cut: -1}
 	all, err := frames.Find(r, size)
 	var class frames.Class
@@ -86,6 +100,9 @@ func readZstd(ctx context.Context, r io.ReaderAt, size int64) (file, error) {
 	f.header = readHeader(f.headerLine)
 	if f.fatal = f.header.early; f.fatal != "" {
 		return f, nil
+	}
+	if whole, err := f.lines(ctx, sound); whole || err != nil {
+		return f, err
 	}
 	s := scanner{}
 	err = all.Each(func(fr frames.Frame) error {

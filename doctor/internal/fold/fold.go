@@ -31,8 +31,10 @@ type Fold struct {
 // kept is a message of the surface.
 type kept struct {
 	typ     outcrop.Type
-	data    []byte // of a tool/result, nil for others
-	message []byte // as logged; nil for one that derives to nothing
+	data    []byte   // of a tool/result, nil for others
+	message []byte   // as logged; nil for one that derives to nothing
+	calls   []string // of an assistant/message: the ids of its calls
+	answers string   // of a tool/result: the id of the call
 }
 
 // maxKept is how much of a surface is kept, in bytes. No provider takes a
@@ -41,6 +43,14 @@ const maxKept = 32 << 20
 
 // keptCost stands for what a node costs beside its text.
 const keptCost = 160
+
+func (k *kept) cost() int64 {
+	n := keptCost + len(k.message) + len(k.data) + len(k.answers)
+	for _, id := range k.calls {
+		n += 16 + len(id)
+	}
+	return int64(n)
+}
 
 // New begins to follow a log. missing gives the data of a tool/result that was
 // not kept.
@@ -81,10 +91,10 @@ func (f *Fold) Next(rec *outcrop.Record) error {
 		for _, seq := range gone {
 			f.drop(seq)
 		}
-		f.keep(&rec.Event)
+		f.keep(rec)
 		f.chain, f.Changed = f.chain[:min(len(f.chain), at+1)], rec.Seq
 	case len(f.Nodes()) > before:
-		f.keep(&rec.Event)
+		f.keep(rec)
 		f.Changed = rec.Seq
 	}
 	return nil
@@ -94,27 +104,29 @@ func (f *Fold) drop(seq outcrop.Seq) {
 	k, ok := f.kept[seq]
 	if ok {
 		delete(f.kept, seq)
-		f.size -= keptCost + int64(len(k.message)+len(k.data))
+		f.size -= k.cost()
 	}
 }
 
 // keep copies what counts of a message, so that the text around it is free.
-func (f *Fold) keep(e *outcrop.Event) {
+func (f *Fold) keep(e *outcrop.Record) {
 	if f.Full {
 		return
 	}
 	k := kept{typ: e.Type, message: f.Message()}
-	if f.size += keptCost + int64(len(k.message)); e.Type == outcrop.TypeToolResult {
-		f.size += int64(len(e.Data))
+	switch e.Type {
+	case outcrop.TypeAssistantMessage:
+		for id := range f.Calls(e) {
+			k.calls = append(k.calls, id)
+		}
+	case outcrop.TypeToolResult:
+		k.data, k.answers = e.Data, f.Answers(e)
 	}
-	if f.size > maxKept {
+	if f.size += k.cost(); f.size > maxKept {
 		f.Full, f.kept, f.chain, f.size = true, nil, nil, 0
 		return
 	}
-	k.message = bytes.Clone(k.message)
-	if e.Type == outcrop.TypeToolResult {
-		k.data = bytes.Clone(e.Data)
-	}
+	k.message, k.data = bytes.Clone(k.message), bytes.Clone(k.data)
 	f.kept[e.Seq] = k
 }
 
@@ -143,27 +155,6 @@ func (f *Fold) Digest() string {
 	return "v1:" + hex.EncodeToString(last[:])
 }
 
-// Calls are the ids of the tool calls of an assistant/message.
-func Calls(message []byte) func(func(id string, call []byte) bool) {
-	return func(yield func(string, []byte) bool) {
-		for b := range jsonwire.Elements(jsonwire.Get(message, "content")) {
-			if !jsonwire.TextIs(jsonwire.Get(b, "type"), "tool-call") {
-				continue
-			}
-			id, _ := jsonwire.Text(jsonwire.Get(b, "id"))
-			if !yield(id, b) {
-				return
-			}
-		}
-	}
-}
-
-// Answers is the id of the call that the message of a tool/result answers.
-func Answers(message []byte) string {
-	id, _ := jsonwire.Text(jsonwire.Get(jsonwire.Get(message, "source"), "callId"))
-	return id
-}
-
 // Orphans are the results on the surface whose call does not stand before them:
 // the call was covered alone, or another one took its result.
 func (f *Fold) Orphans(report func(seq outcrop.Seq, id string) bool) {
@@ -174,11 +165,11 @@ func (f *Fold) Orphans(report func(seq outcrop.Seq, id string) bool) {
 		case !ok:
 			return
 		case k.typ == outcrop.TypeAssistantMessage:
-			for id := range Calls(k.message) {
+			for _, id := range k.calls {
 				open[id]++
 			}
 		case k.typ == outcrop.TypeToolResult:
-			id := Answers(k.message)
+			id := k.answers
 			if open[id] == 0 && !report(seq, id) {
 				return
 			}
