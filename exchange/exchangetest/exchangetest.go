@@ -206,3 +206,15 @@ func texts(blocks []message.Block) string {
 	}
 	return b.String()
 }
+
+// Notes are the entries of a report that are not about what was kept, one a
+// line.
+func Notes(r *exchange.Report) string {
+	var out []string
+	for _, e := range r.Sorted() {
+		if e.Fate != exchange.Kept {
+			out = append(out, e.String())
+		}
+	}
+	return strings.Join(out, "\n")
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/claudecode"
+	"github.com/outcrop-dev/outcrop/exchange/codex"
 	"github.com/outcrop-dev/outcrop/exchange/portable"
 )
 
@@ -11,6 +12,7 @@ import (
 func importFormats() []exchange.Format {
 	return []exchange.Format{
 		claudecode.Format(),
+		codex.Format(),
 		portable.Format(),
 	}
 }
