@@ -17,6 +17,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop/internal/cli"
 	"github.com/outcrop-dev/outcrop/internal/conformance"
+	"github.com/outcrop-dev/outcrop/store/jetstream/natstest"
 )
 
 // TestJSONReference runs every example of docs/cli-json.md, in order and in one
@@ -42,11 +43,12 @@ func TestJSONReference(t *testing.T) {
 	}
 	// These talk to a person and answer nothing.
 	documented := map[string]bool{"chat": true, "serve": true}
+	var servers *natstest.Cluster
 	for _, ex := range examples(t, string(text)) {
 		documented[ex.args[0]] = true
 		var out, errOut bytes.Buffer
 		ids := 0
-		code := cli.Main(context.Background(), ex.args, cli.Env{
+		code := cli.Main(context.Background(), realmAddress(t, &servers, ex.args), cli.Env{
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut, Dir: dir,
 			Getenv: func(n string) string { return map[string]string{"HOME": dir}[n] },
 			Now:    func() time.Time { return startTime },

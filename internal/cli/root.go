@@ -52,6 +52,7 @@ func (a *app) commands() []*cobra.Command {
 		a.newRetainCommand(),
 		a.newRedactCommand(),
 		a.newServeCommand(),
+		a.newRealmCommand(),
 		a.newModelsCommand(),
 		a.newConfigCommand(),
 		a.newDemoCommand(),
@@ -82,7 +83,8 @@ file (.jsonl or .jsonl.zstd).`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	f := root.PersistentFlags()
-	f.StringVar(&a.Flags.Store, "store", "", "`PLACE` of the sessions: jsonl:DIR, jsonl+plain:DIR, DIR or sqlite:FILE (also OUTCROP_STORE)")
+	f.StringVar(&a.Flags.Store, "store", "", "`PLACE` of the sessions: jsonl:DIR, jsonl+plain:DIR, DIR, sqlite:FILE or nats://HOST/NAME (also OUTCROP_STORE)")
+	f.StringVar(&a.Flags.Creds, "creds", "", "credentials `FILE` for nats://HOST/NAME (also OUTCROP_NATS_CREDS)")
 	f.StringVar(&a.Flags.Config, "config", "", "configuration `FILE` (also OUTCROP_CONFIG)")
 	f.StringVar(&a.Flags.Cwd, "cwd", "", "workspace `DIR` (default the session's, else the current one)")
 	f.BoolVar(&a.Flags.JSON, "json", false, "answer in JSON")

@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 			"mode":    modeCommand,
 			"damage":  damageCommand,
 			"dshdb":   dshdbCommand,
+			"nats":    natsCommand,
 		},
 	})
 }

@@ -35,6 +35,13 @@
 //	archive_after = 0
 //	trash_after = 0
 //	purge_after = 0                           # days in the trash
+//	[nats]                                    # who comes to the servers of a realm
+//	creds = "…"                               # path; or nkey, or user with password_env, or token_env alone
+//	token_env = "OUTCROP_NATS_TOKEN"
+//	password_env = "OUTCROP_NATS_PASSWORD"
+//	ca = "…"                                  # path; TLS: who signs the servers' certificates
+//	cert = "…"                                # path, with key: this client's certificate
+//	system_creds = "…"                        # path; or system_user with system_password_env: for realm check
 //	[context]
 //	[mcp.NAME]
 //	command = ["…"]                           # or url = "https://…"
@@ -93,6 +100,7 @@ type Config struct {
 	Retention  Retention
 	Providers  map[string]*Provider
 	MCP        map[string]*MCP
+	NATS       NATS
 
 	// UserFile is the path of the user's file, there or not; "" without a home.
 	UserFile string
@@ -156,6 +164,7 @@ func Load(env Env) (*Config, error) {
 		Limits:     Limits{Steps: 200},
 		Providers:  builtInProviders(),
 		MCP:        map[string]*MCP{},
+		NATS:       noNATS(),
 		env:        env,
 		modelFrom:  BuiltIn,
 	}

@@ -33,6 +33,7 @@ type document struct {
 		TrashAfter   *int `toml:"trash_after"`
 		PurgeAfter   *int `toml:"purge_after"`
 	} `toml:"retention"`
+	NATS    documentNATS           `toml:"nats"`
 	Context struct{}               `toml:"context"`
 	MCP     map[string]documentMCP `toml:"mcp"`
 }
@@ -170,6 +171,9 @@ func (f *filed) take(doc *document) error {
 	}
 	put(f, "approve", &c.Approve, doc.Approve)
 	if err := f.limits(doc); err != nil {
+		return err
+	}
+	if err := f.nats(&doc.NATS); err != nil {
 		return err
 	}
 	for _, name := range sorted(doc.Providers) {

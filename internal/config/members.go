@@ -36,6 +36,9 @@ var known = []struct {
 	{"compaction.auto", yesNo}, {"compaction.ratio", number}, {"compaction.keep", number}, {"compaction.policy", text}, {"compaction.model", text},
 	{"limits.steps", whole}, {"limits.cost_usd", number},
 	{"retention.archive_after", whole}, {"retention.trash_after", whole}, {"retention.purge_after", whole},
+	{"nats.creds", text}, {"nats.nkey", text}, {"nats.token_env", text}, {"nats.user", text}, {"nats.password_env", text},
+	{"nats.ca", text}, {"nats.cert", text}, {"nats.key", text},
+	{"nats.system_creds", text}, {"nats.system_user", text}, {"nats.system_password_env", text},
 	{"context", table},
 	{"mcp.*.command", texts}, {"mcp.*.url", text}, {"mcp.*.key_env", text}, {"mcp.*.key_command", texts}, {"mcp.*.key_header", text}, {"mcp.*.trust", yesNo},
 }

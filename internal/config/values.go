@@ -70,6 +70,12 @@ func (c *Config) list(o origins) []Value {
 	number("retention.archive_after", int64(c.Retention.ArchiveAfter))
 	number("retention.trash_after", int64(c.Retention.TrashAfter))
 	number("retention.purge_after", int64(c.Retention.PurgeAfter))
+	for _, m := range c.NATS.members(&documentNATS{}) {
+		// Most people have no realm: what nobody set is not listed.
+		if _, set := o[m.name]; set {
+			str(m.name, *m.to)
+		}
+	}
 	for _, name := range sorted(c.MCP) {
 		m := c.MCP[name]
 		put := func(member, text string) {

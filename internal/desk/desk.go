@@ -68,6 +68,11 @@ type Flags struct {
 	Quiet    bool
 	LogFile  string
 	LogLevel string
+	// Creds is a credentials file for the servers of a realm.
+	Creds string
+	// TakeOver opens a session of a realm that a living worker holds. Commands
+	// that have such a flag set it.
+	TakeOver bool
 }
 
 // New fills in what env leaves open.

@@ -9,6 +9,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/foreigndb"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/jetstream"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
 )
@@ -99,10 +100,15 @@ func (a *Desk) StoreAt(address, origin string) (store.Store, error) {
 			return nil, exit.Usagef("%s %s names no file: write sqlite:FILE", origin, term.Quote(address))
 		}
 		return a.database(a.Path(rest))
-	case found && kind == "nats":
-		return nil, exit.Usagef("%s %s: this version has no %s store: use jsonl:DIR, jsonl+plain:DIR or sqlite:FILE", origin, term.Quote(address), kind)
+	case found && (kind == "nats" || kind == "tls"):
+		ro, err := a.RealmOptions()
+		if err != nil {
+			return nil, err
+		}
+		s, err := jetstream.New(address, ro)
+		return s, exit.Misuse(err)
 	case found && len(kind) > 1 && !strings.ContainsAny(kind, `/\.`):
-		return nil, exit.Usagef("%s %s: there is no kind of store called %s: use jsonl:DIR, jsonl+plain:DIR or sqlite:FILE", origin, term.Quote(address), term.Quote(kind))
+		return nil, exit.Usagef("%s %s: there is no kind of store called %s: use jsonl:DIR, jsonl+plain:DIR, sqlite:FILE or nats://HOST/NAME", origin, term.Quote(address), term.Quote(kind))
 	}
 	p := a.Path(address)
 	if _, isLog := wire.EncodingOf(p); isLog {

@@ -18,6 +18,7 @@ type raw struct {
 	Seq     uint64
 	Header  nats.Header
 	Data    []byte
+	Time    time.Time // when the servers stored it
 }
 
 var (
@@ -52,10 +53,11 @@ func (lk *link) ask(ctx context.Context, stream string, question any) (raw, erro
 	var a struct {
 		Error   *natsjs.APIError `json:"error"`
 		Message *struct {
-			Subject string `json:"subject"`
-			Seq     uint64 `json:"seq"`
-			Header  []byte `json:"hdrs"`
-			Data    []byte `json:"data"`
+			Subject string    `json:"subject"`
+			Seq     uint64    `json:"seq"`
+			Header  []byte    `json:"hdrs"`
+			Data    []byte    `json:"data"`
+			Time    time.Time `json:"time"`
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(m.Data, &a); err != nil {
@@ -71,7 +73,7 @@ func (lk *link) ask(ctx context.Context, stream string, question any) (raw, erro
 	case a.Message == nil:
 		return raw{}, errors.New("the answer of the server has no message")
 	}
-	r := raw{Subject: a.Message.Subject, Seq: a.Message.Seq, Data: a.Message.Data, Header: nats.Header{}}
+	r := raw{Subject: a.Message.Subject, Seq: a.Message.Seq, Data: a.Message.Data, Time: a.Message.Time, Header: nats.Header{}}
 	if len(a.Message.Header) > 0 {
 		if r.Header, err = nats.DecodeHeadersMsg(a.Message.Header); err != nil {
 			return raw{}, fmt.Errorf("message %d of stream %s: %w", r.Seq, stream, err)

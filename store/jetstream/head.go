@@ -23,6 +23,8 @@ type head struct {
 	Bytes   int64  `json:"bytes"`           // of all bodies, objects included
 	Step    int    `json:"step,omitzero"`   // messages in the inbox for the next step
 	Turn    int    `json:"turn,omitzero"`   // messages in the inbox for the next turn
+	Cut     bool   `json:"cut,omitzero"`    // the last turn has no complete answer: store.Due
+	Cuts    int    `json:"cuts,omitzero"`   // processes in a row that died over a turn: store.Due
 	// Header is the line of the session's header. It is absent when it is long
 	// or holds control characters; the first message of the log has it.
 	Header []byte `json:"-"`
@@ -34,8 +36,10 @@ const (
 	maxHeadHeader = 2 << 10
 )
 
-// pending is how many inputs wait in the inbox of the log.
-func (h *head) pending() int { return h.Step + h.Turn }
+// due is what the log leaves to be done.
+func (h *head) due() *store.Due {
+	return &store.Due{NextStep: h.Step, NextTurn: h.Turn, Open: h.Open, Cut: h.Cut, Cuts: h.Cuts}
+}
 
 // setHeader notes the header line if it may stand in a header field.
 func (h *head) setHeader(line []byte) {
@@ -54,11 +58,13 @@ func (h *head) setHeader(line []byte) {
 // folder makes the head of a log that grows.
 type folder struct {
 	head
-	sum store.Summary
+	sum  store.Summary
+	left *store.Due
 }
 
-func newFolder(h head) *folder {
-	f := &folder{head: h}
+func newFolder(h head, of outcrop.Header) *folder {
+	f := &folder{head: h, left: h.due()}
+	f.left.For(of)
 	f.sum = store.Summary{Events: outcrop.Seq(h.Events), Title: h.Title, Turns: h.Turns, OpenTurn: h.Open, Updated: h.Updated}
 	f.sum.SetTitled(h.Titled)
 	return f
@@ -66,15 +72,14 @@ func newFolder(h head) *folder {
 
 func (f *folder) add(r outcrop.Record) {
 	f.sum.Add(r)
-	if r.Run == nil && r.Type == outcrop.TypeInboxSpliced {
-		f.splice(r.Data)
-	}
+	f.left.Add(r)
 }
 
 // done is the head behind the records.
 func (f *folder) done() head {
 	h := f.head
 	h.Events, h.Turns, h.Open, h.Titled, h.Updated = int64(f.sum.Events), f.sum.Turns, f.sum.OpenTurn, f.sum.Titled(), f.sum.Updated
+	h.Step, h.Turn, h.Cut, h.Cuts = f.left.NextStep, f.left.NextTurn, f.left.Cut, f.left.Cuts
 	h.Title = strings.ToValidUTF8(f.sum.Title, "\uFFFD")
 	if len(h.Title) > maxHeadTitle {
 		cut := maxHeadTitle
@@ -84,33 +89,6 @@ func (f *folder) done() head {
 		h.Title = h.Title[:cut] + "…"
 	}
 	return h
-}
-
-// splice counts what an agent/inbox/spliced event puts into the inbox and takes
-// out of it. What reaches beyond the list is cut to what is there, as the agent
-// does.
-func (f *folder) splice(data []byte) {
-	n := &f.Turn
-	switch target := jsonwire.Get(data, "target"); {
-	case jsonwire.TextIs(target, string(outcrop.NextStep)):
-		n = &f.Step
-	case !jsonwire.TextIs(target, string(outcrop.NextTurn)):
-		return
-	}
-	number := func(name string, most int64) int64 {
-		v, ok := jsonwire.Int(jsonwire.Get(data, name))
-		if !ok {
-			v = 0
-		}
-		return min(max(v, 0), most)
-	}
-	start := number("start", int64(*n))
-	*n -= int(number("removedCount", int64(*n)-start))
-	if in := jsonwire.Get(data, "inserted"); jsonwire.Kind(in) == '[' {
-		for range jsonwire.Elements(in) {
-			*n++
-		}
-	}
 }
 
 // text is the head as it stands in a header field: one line of JSON. The header
@@ -133,6 +111,6 @@ func parseHead(text string) (h head, ok bool) {
 	if line := jsonwire.Get([]byte(text), "header"); jsonwire.Kind(line) == '{' {
 		h.Header = line
 	}
-	ok = h.Events >= 0 && h.Turns >= 0 && h.Bytes >= 0 && h.Step >= 0 && h.Turn >= 0
+	ok = h.Events >= 0 && h.Turns >= 0 && h.Bytes >= 0 && h.Step >= 0 && h.Turn >= 0 && h.Cuts >= 0
 	return h, ok
 }

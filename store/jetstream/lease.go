@@ -334,7 +334,7 @@ func (l *Lease) batch(recs iter.Seq[outcrop.Record]) (message, []byte, error) {
 	}
 	next := outcrop.Seq(l.head.Events)
 	m := message{Kind: kindBatch, Seq: next, Epoch: l.epoch, Gen: l.gen, Prev: l.chain, Owner: l.s.id}
-	fold := newFolder(l.head)
+	fold := newFolder(l.head, l.header)
 	var gap error
 	var body []byte
 	if l.isNew {

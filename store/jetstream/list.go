@@ -90,7 +90,7 @@ func (lk *link) heads(ctx context.Context, shard int) ([]Head, error) {
 		h := Head{ID: id, Problem: err, last: m}
 		if err == nil {
 			h.Title, h.Turns, h.Events, h.Bytes, h.UpdatedAt = m.Head.Title, m.Head.Turns, m.Head.Events, m.Head.Bytes, m.Head.Updated
-			h.OpenTurn, h.Pending, h.Epoch, h.Owner = m.Head.Open, m.Head.pending(), m.Epoch, m.Owner
+			h.OpenTurn, h.Pending, h.Epoch, h.Owner = m.Head.Open, m.Head.due().Pending(), m.Epoch, m.Owner
 		}
 		found[id] = h
 		return nil
@@ -145,6 +145,9 @@ func (s *Store) List(ctx context.Context, o store.ListOptions) ([]store.Info, er
 func (s *Store) info(h *Head) store.Info {
 	i := store.Info{ID: h.ID, Title: h.Title, CreatedAt: h.Header.CreatedAt, UpdatedAt: h.UpdatedAt,
 		Events: h.Events, Turns: h.Turns, Bytes: h.Bytes, State: store.StateOK, Header: h.Header}
+	if h.Problem == nil {
+		i.Due = h.last.Head.due()
+	}
 	if h.Header.Cwd != nil {
 		i.Cwd = *h.Header.Cwd
 	}
@@ -254,7 +257,8 @@ func (lk *link) lastsDirect(ctx context.Context, stream, wildcard string, newest
 				switch status := m.Header.Get("Status"); status {
 				case "":
 					if seq, err = strconv.ParseUint(m.Header.Get(natsjs.SequenceHeader), 10, 64); err == nil {
-						err = take(raw{Subject: m.Header.Get(natsjs.SubjectHeader), Seq: seq, Header: m.Header, Data: m.Data})
+						at, _ := time.Parse(time.RFC3339Nano, m.Header.Get(natsjs.TimeStampHeaer))
+						err = take(raw{Subject: m.Header.Get(natsjs.SubjectHeader), Seq: seq, Header: m.Header, Data: m.Data, Time: at})
 					}
 				case "204":
 					through, perr := strconv.ParseUint(m.Header.Get("Nats-UpTo-Sequence"), 10, 64)
@@ -317,7 +321,7 @@ func (lk *link) lastsConsumed(ctx context.Context, stream, wildcard string, newe
 		if err != nil {
 			return err
 		}
-		if err := take(raw{Subject: m.Subject(), Seq: meta.Sequence.Stream, Header: m.Headers(), Data: m.Data()}); err != nil {
+		if err := take(raw{Subject: m.Subject(), Seq: meta.Sequence.Stream, Header: m.Headers(), Data: m.Data(), Time: meta.Timestamp}); err != nil {
 			return err
 		}
 		seen = max(seen, meta.Sequence.Stream)

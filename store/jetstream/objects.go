@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/nats-io/nuid"
 
@@ -36,7 +38,7 @@ func (lk *link) fit(ctx context.Context, id string, m message, body []byte, expe
 	m.Body = body
 	m.Chain = m.next()
 	f := lk.prepare(id, m, expected)
-	limit, err := lk.limit(ctx, f.stream)
+	limit, err := lk.limit(ctx, id, f.stream)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +49,25 @@ func (lk *link) fit(ctx context.Context, id string, m message, body []byte, expe
 	if err != nil {
 		return nil, err
 	}
-	return lk.refer(id, m, []piece{p}, expected), nil
+	f = lk.refer(id, m, []piece{p}, expected)
+	f.text, f.named, f.put = body, p.Object, time.Now()
+	return f, nil
+}
+
+// textAge is how long an object that no message names yet may wait for its
+// message. GC lets it be for longer.
+const textAge = 20 * time.Minute
+
+// refresh puts the object of a message that was long on its way once more.
+func (lk *link) refresh(ctx context.Context, f *flight) error {
+	if f.text == nil || elapsed(f.put) < textAge {
+		return nil
+	}
+	if err := lk.putObject(ctx, f.named, f.text); err != nil {
+		return err
+	}
+	f.put = time.Now()
+	return nil
 }
 
 // refer makes a message that names objects.
@@ -58,7 +78,7 @@ func (lk *link) refer(id string, m message, ps []piece, expected uint64) *flight
 }
 
 // limit is how many bytes a message may have.
-func (lk *link) limit(ctx context.Context, stream string) (int64, error) {
+func (lk *link) limit(ctx context.Context, id, stream string) (int64, error) {
 	most := lk.nc.MaxPayload()
 	if v, ok := lk.limits.Load(stream); ok {
 		return min(most, v.(int64)), nil
@@ -67,12 +87,16 @@ func (lk *link) limit(ctx context.Context, stream string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	own := most
+	shard := lk.realm.shard(id)
+	if err := lk.mayWrite(st.CachedInfo(), lk.realm.subjects(shard, "*")); err != nil {
+		return 0, err
+	}
+	own := int64(math.MaxInt64)
 	if n := int64(st.CachedInfo().Config.MaxMsgSize); n > 0 {
-		own = min(own, n)
+		own = n
 	}
 	lk.limits.Store(stream, own)
-	return own, nil
+	return min(most, own), nil
 }
 
 // putText stores the text of a message; it is durable on return.

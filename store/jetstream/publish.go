@@ -26,6 +26,11 @@ type flight struct {
 	ack      natsjs.PubAckFuture // nil: the last attempt was not sent
 	sendErr  error
 	sent     time.Time
+
+	// Of a message whose text is in an object.
+	text  []byte
+	named string
+	put   time.Time
 }
 
 // conflict reports the two errors with which servers refuse a message whose
@@ -115,6 +120,9 @@ func (lk *link) settle(ctx context.Context, f *flight) (stored uint64, err error
 		}
 		if !p.again(err) {
 			return 0, p.err
+		}
+		if err := lk.refresh(p.ctx, f); err != nil {
+			return 0, err
 		}
 		lk.send(f)
 	}

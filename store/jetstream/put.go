@@ -54,7 +54,7 @@ func (s *Store) Put(ctx context.Context, h outcrop.Header, recs iter.Seq2[outcro
 
 // whole makes the message of a whole log.
 func (l *Lease) whole(ctx context.Context, m message, recs iter.Seq2[outcrop.Record, error]) (_ *flight, err error) {
-	w := whole{l: l, ctx: ctx, enc: wire.NewEncoder(wire.Plain), want: sha256.New(), fold: newFolder(head{})}
+	w := whole{l: l, ctx: ctx, enc: wire.NewEncoder(wire.Plain), want: sha256.New(), fold: newFolder(head{}, l.header)}
 	defer func() {
 		if err != nil {
 			w.drop()

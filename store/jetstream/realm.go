@@ -67,7 +67,8 @@ const (
 	defaultLease   = 15 * time.Second
 	minLease       = time.Second
 	recordKey      = "realm"
-	// readLimit is the smallest limit on messages that a stream may have.
+	// minPayload is the smallest limit on messages that servers may have, in
+	// bytes: header fields have to fit.
 	minPayload = 64 << 10
 )
 
@@ -161,7 +162,17 @@ func Init(ctx context.Context, address string, ro RealmOptions, o Options) (Real
 			return Realm{}, s.failed("init", "", err)
 		}
 	}
-	return r, nil
+	// What was there already may be configured in another way.
+	rep, err := s.check(ctx, &link{s: s, nc: nc, js: js, realm: r})
+	if err != nil {
+		return Realm{}, s.failed("init", "", err)
+	}
+	for _, f := range rep.Findings {
+		if !f.Warning {
+			return Realm{}, s.refused("init", f.Where+": "+f.What, "put it right there, or make a realm with another name")
+		}
+	}
+	return rep.Realm, nil
 }
 
 // realm is the record that the options ask for.
