@@ -1,0 +1,378 @@
+package opencode
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/internal/foreigndb"
+)
+
+// ours reports whether a database is one of opencode's.
+func ours(id foreigndb.Identity) bool {
+	return id.Has("session") && id.Has("message") && id.Has("part") || id.Has("session_message") && (id.Has("session_v2") || id.Has("session"))
+}
+
+// databaseStamp changes when the database or its log does.
+func databaseStamp(path string) (string, error) {
+	s, err := exchange.FileStamp(path)
+	if err != nil {
+		return "", err
+	}
+	log, err := exchange.FileStamp(path + "-wal")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return s + " " + log, nil
+}
+
+// database is an opencode.db that is open.
+type database struct {
+	*foreigndb.File
+	sessions string          // the table
+	columns  map[string]bool // of it
+	seq      bool            // session_message has a column seq
+}
+
+func openDatabase(ctx context.Context, path string) (*database, error) {
+	f, err := foreigndb.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	d := &database{File: f, sessions: "session"}
+	if !ours(f.Identity()) {
+		f.Close()
+		return nil, exchange.Unreadable(path, 0, -1, "it is no database of opencode: %s", f.Identity())
+	}
+	if f.Identity().Has("session_v2") {
+		d.sessions = "session_v2"
+	}
+	if d.columns, err = d.columnsOf(ctx, d.sessions); err == nil && f.Identity().Has("session_message") {
+		var c map[string]bool
+		c, err = d.columnsOf(ctx, "session_message")
+		d.seq = c["seq"]
+	}
+	if err == nil && !d.columns["id"] {
+		err = exchange.Unreadable(path, 0, -1, "its table %s has no column id", d.sessions)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return d, nil
+}
+
+func (d *database) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
+	rows, err := d.DB().QueryContext(ctx, "SELECT name FROM pragma_table_info(?)", table)
+	if err != nil {
+		return nil, d.Failed("import", err)
+	}
+	defer rows.Close()
+	all := map[string]bool{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, d.Failed("import", err)
+		}
+		all[name] = true
+	}
+	return all, d.Failed("import", rows.Err())
+}
+
+// all are the sessions, parents first.
+func (d *database) all(ctx context.Context) ([]about, error) {
+	column := func(name string) string {
+		if d.columns[name] {
+			return name
+		}
+		return "NULL"
+	}
+	rows, err := d.DB().QueryContext(ctx, "SELECT id, "+strings.Join([]string{column("parent_id"), column("title"), column("directory"), column("version"),
+		column("time_created"), column("revert")}, ", ")+" FROM "+d.sessions+" ORDER BY "+column("time_created")+", id")
+	if err != nil {
+		return nil, d.Failed("import", err)
+	}
+	defer rows.Close()
+	var found []about
+	at := map[string]int{}
+	for rows.Next() {
+		var v [7]any
+		if err := rows.Scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]); err != nil {
+			return nil, d.Failed("import", err)
+		}
+		str := func(i int) string { s, _ := v[i].(string); return s }
+		a := about{id: str(0), parent: str(1), title: str(2), directory: str(3), version: str(4)}
+		if a.id == "" {
+			continue
+		}
+		if n, ok := v[5].(int64); ok && n > 0 {
+			a.created = n
+		}
+		if revert := []byte(str(6)); isObject(revert) {
+			a.revert = text(revert, "messageID")
+		}
+		at[a.id] = len(found)
+		found = append(found, a)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, d.Failed("import", err)
+	}
+	// Each behind its parent, whatever the times say; a circle ends where it
+	// began.
+	sorted, seen := make([]about, 0, len(found)), make([]bool, len(found))
+	for i := range found {
+		var line []int
+		for j, ok := i, true; ok && !seen[j]; j, ok = at[found[j].parent] {
+			seen[j] = true
+			line = append(line, j)
+		}
+		for k := len(line) - 1; k >= 0; k-- {
+			sorted = append(sorted, found[line[k]])
+		}
+	}
+	return sorted, nil
+}
+
+// fromDatabase yields the sessions of a database.
+func fromDatabase(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
+	return func(yield func(*exchange.Session, error) bool) {
+		d, err := openDatabase(ctx, path)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer d.Close()
+		all, err := d.all(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, a := range all {
+			later, any, err := d.form(ctx, a.id)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !any {
+				r.Dropped("session without messages", "there is nothing in it", 0)
+				continue
+			}
+			first := true
+			s := a.session(func(give func(*entry) error) error {
+				report := r
+				if !first {
+					report = nil
+				}
+				first = false
+				if later {
+					return d.items(ctx, a.id, report, give)
+				}
+				return d.messages(ctx, a.id, report, give)
+			})
+			if !yield(s, nil) {
+				return
+			}
+			if d.Moved() {
+				yield(nil, exchange.Unreadable(path, 0, -1, "opencode wrote the database while it was read: import it again"))
+				return
+			}
+		}
+	}
+}
+
+// form says in which form a session has its messages: as session messages
+// (later), or as messages with parts; where both are there, in the one that has
+// the newest. any is false for a session without messages.
+func (d *database) form(ctx context.Context, id string) (later, any bool, err error) {
+	newest := func(table string) (n int64, ok bool, err error) {
+		if !d.Identity().Has(table) {
+			return 0, false, nil
+		}
+		var v sql.NullInt64
+		var count int64
+		order := "time_created"
+		if table == "session_message" {
+			if c, err := d.columnsOf(ctx, table); err != nil || !c["time_created"] {
+				order = "0"
+			}
+		}
+		err = d.DB().QueryRowContext(ctx, "SELECT max("+order+"), count(*) FROM "+table+" WHERE session_id = ?", id).Scan(&v, &count)
+		return v.Int64, count > 0, d.Failed("import", err)
+	}
+	a, hasA, err := newest("message")
+	if err != nil {
+		return false, false, err
+	}
+	b, hasB, err := newest("session_message")
+	if err != nil {
+		return false, false, err
+	}
+	return hasB && (!hasA || b > a), hasA || hasB, nil
+}
+
+// messages reads messages with their parts. What is held is one message.
+func (d *database) messages(ctx context.Context, id string, r *exchange.Report, give func(*entry) error) error {
+	rows, err := d.DB().QueryContext(ctx, "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id", id)
+	if err != nil {
+		return d.Failed("import", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		e, err := d.entry(rows, r)
+		if err != nil {
+			return err
+		}
+		if err := d.parts(ctx, e, r); err != nil {
+			return err
+		}
+		if err := give(e); err != nil {
+			return err
+		}
+	}
+	return d.Failed("import", rows.Err())
+}
+
+// entry reads a row of id, time and data.
+func (d *database) entry(rows *sql.Rows, r *exchange.Report) (*entry, error) {
+	var id, at, data any
+	if err := rows.Scan(&id, &at, &data); err != nil {
+		return nil, d.Failed("import", err)
+	}
+	e := &entry{}
+	e.id, _ = id.(string)
+	e.time, _ = at.(int64)
+	e.info = object(data)
+	r.Advance(int64(len(e.info)))
+	return e, nil
+}
+
+// object is a column that holds a JSON object; nil for another.
+func object(v any) []byte {
+	var b []byte
+	switch v := v.(type) {
+	case string:
+		b = []byte(v)
+	case []byte:
+		b = v
+	}
+	if len(b) > maxFile || !isObject(b) {
+		return nil
+	}
+	return b
+}
+
+// parts reads the parts of a message.
+func (d *database) parts(ctx context.Context, e *entry, r *exchange.Report) error {
+	rows, err := d.DB().QueryContext(ctx, "SELECT data FROM part WHERE message_id = ? ORDER BY id", e.id)
+	if err != nil {
+		return d.Failed("import", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var data any
+		if err := rows.Scan(&data); err != nil {
+			return d.Failed("import", err)
+		}
+		p := object(data)
+		if p == nil {
+			e.lost = append(e.lost, notObject)
+			continue
+		}
+		r.Advance(int64(len(p)))
+		e.parts = append(e.parts, p)
+	}
+	return d.Failed("import", rows.Err())
+}
+
+// items reads session messages.
+func (d *database) items(ctx context.Context, id string, r *exchange.Report, give func(*entry) error) error {
+	columns, err := d.columnsOf(ctx, "session_message")
+	if err != nil {
+		return err
+	}
+	at, order := "NULL", "id"
+	if columns["time_created"] {
+		at, order = "time_created", "time_created, id"
+	}
+	if d.seq {
+		order = "seq"
+	}
+	rows, err := d.DB().QueryContext(ctx, "SELECT id, "+at+", data, type FROM session_message WHERE session_id = ? ORDER BY "+order, id)
+	if err != nil {
+		return d.Failed("import", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, at, data, kind any
+		if err := rows.Scan(&id, &at, &data, &kind); err != nil {
+			return d.Failed("import", err)
+		}
+		e := &entry{}
+		e.id, _ = id.(string)
+		e.time, _ = at.(int64)
+		if e.kind, _ = kind.(string); e.kind == "" {
+			e.kind = "?"
+		}
+		e.info = object(data)
+		r.Advance(int64(len(e.info)))
+		if err := give(e); err != nil {
+			return err
+		}
+	}
+	return d.Failed("import", rows.Err())
+}
+
+// homes remembers which sessions the database of a home has. Its methods may be
+// called from any goroutine.
+type homes struct {
+	mu    sync.Mutex
+	path  string
+	stamp string
+	ids   map[string]bool
+}
+
+// has reports whether the database has a session with messages. One that cannot
+// be read has none: it is named when it is imported itself.
+func (h *homes) has(ctx context.Context, path, id string) bool {
+	stamp, err := databaseStamp(path)
+	if err != nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.path != path || h.stamp != stamp {
+		h.path, h.stamp, h.ids = path, stamp, withMessages(ctx, path)
+	}
+	return h.ids[id]
+}
+
+// withMessages are the sessions of a database that have messages.
+func withMessages(ctx context.Context, path string) map[string]bool {
+	d, err := openDatabase(ctx, path)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	ids := map[string]bool{}
+	for _, table := range [...]string{"message", "session_message"} {
+		if !d.Identity().Has(table) {
+			continue
+		}
+		rows, err := d.DB().QueryContext(ctx, "SELECT id FROM "+d.sessions+" AS s WHERE EXISTS (SELECT 1 FROM "+table+" WHERE session_id = s.id)")
+		if err != nil {
+			continue
+		}
+		for rows.Next() {
+			var id sql.NullString
+			if rows.Scan(&id) == nil && id.Valid {
+				ids[id.String] = true
+			}
+		}
+		rows.Close()
+	}
+	return ids
+}
