@@ -4,6 +4,7 @@ import (
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/claudecode"
 	"github.com/outcrop-dev/outcrop/exchange/codex"
+	"github.com/outcrop-dev/outcrop/exchange/opencode"
 	"github.com/outcrop-dev/outcrop/exchange/portable"
 )
 
@@ -13,6 +14,7 @@ func importFormats() []exchange.Format {
 	return []exchange.Format{
 		claudecode.Format(),
 		codex.Format(),
+		opencode.Format(),
 		portable.Format(),
 	}
 }
