@@ -37,6 +37,12 @@ func (b *Builder) Compact(c Compaction) error {
 		b.Mapped("compaction of nothing", "a context message with the summary")
 		return b.contextMessage(&Context{ID: c.MessageID, Content: c.Summary})
 	}
+	if b.replied && len(b.calls) == 0 {
+		// The turn was over: nobody asked for more.
+		if err := b.closeTurn(nil); err != nil {
+			return err
+		}
+	}
 	end := b.through(c.Through)
 	var turn *int
 	if b.turn > 0 {

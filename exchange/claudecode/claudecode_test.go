@@ -1,8 +1,11 @@
 package claudecode_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"image"
+	imagepng "image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +67,11 @@ func line(kind string, n, parent int, body string, more ...string) string {
 	return l + "}"
 }
 
+// side makes a line one of a sidechain.
+func side(l string) string {
+	return strings.Replace(l, `"isSidechain":false`, `"isSidechain":true`, 1)
+}
+
 func text(s string) string { return fmt.Sprintf(`{"type":"text","text":%q}`, s) }
 func think(s string) string {
 	return fmt.Sprintf(`{"type":"thinking","thinking":%q,"signature":"sig-%s"}`, s, s)
@@ -75,7 +83,14 @@ func gives(id string) string {
 	return fmt.Sprintf(`[{"tool_use_id":%q,"type":"tool_result","content":"out of %s"}]`, id, id)
 }
 
-var png = base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x02\x00\x00\x00\x03\x08\x02\x00\x00\x00\x00\x00\x00\x00"))
+// png is a picture of 2 by 3 pixels.
+var png = func() string {
+	var b bytes.Buffer
+	if err := imagepng.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 3))); err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}()
 
 func TestWhatAModelWouldReadIsTheSame(t *testing.T) {
 	for _, c := range []struct {
@@ -105,6 +120,152 @@ tool: result t2("out of t2")
 tool: result t1("out of t1")
 model: "done"
 `}, nil},
+		{"a turn that was cut off, and a slash command", []string{
+			user(1, 0, `"go"`),
+			assistant(2, 1, "m1", use("t1")),
+			user(3, 2, `[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[`+text("no")+`]}]`),
+			user(4, 3, `[`+text("[Request interrupted by user for tool use]")+`]`),
+			user(5, 4, `"<command-name>/cost</command-name>"`),
+			user(6, 5, `"<local-command-stdout>1 USD</local-command-stdout>"`),
+			user(7, 6, `"Caveat"`, `"isMeta":true`),
+			user(8, 7, `[`+text("see")+`,{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+png+`"}}]`),
+			assistant(9, 8, "m2", text("seen")),
+		}, []string{`user: "go"
+model: call t1 Bash({"command":"ls t1"})
+tool: error t1("no")
+outcrop notice: "[Request interrupted by user for tool use]"
+user: "<command-name>/cost</command-name>"
+outcrop notice: "<local-command-stdout>1 USD</local-command-stdout>"
+outcrop notice: "Caveat"
+user: "see" image(image/png, PNG bytes)
+model: "seen"
+`}, nil},
+		{"a person went back: the way that was left is a session of its own", []string{
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", text("1")),
+			user(3, 2, `"two"`),
+			assistant(4, 3, "m2", text("2")),
+			user(5, 2, `"deux"`),
+			assistant(6, 5, "m3", text("II")),
+		}, []string{`user: "one"
+model: "1"
+user: "deux"
+model: "II"
+`, `user: "one"
+model: "1"
+user: "two"
+model: "2"
+`}, nil},
+		{"a compaction, with its boundary", []string{
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", text("1")),
+			line("system", 3, 0, `"subtype":"compact_boundary","content":"Conversation compacted","level":"info","logicalParentUuid":"#2","compactMetadata":{"trigger":"auto","preTokens":150000}`),
+			user(4, 3, `"SUMMARY"`, `"isCompactSummary":true`, `"isVisibleInTranscriptOnly":true`),
+			user(5, 4, `"two"`),
+			assistant(6, 5, "m2", text("2")),
+		}, []string{`plugin compact: "SUMMARY"
+user: "two"
+model: "2"
+`}, nil},
+		{"a compaction that left messages standing", []string{
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", text("1")),
+			user(3, 2, `"two"`),
+			assistant(4, 3, "m2", text("2")),
+			line("system", 5, 0, `"subtype":"compact_boundary","logicalParentUuid":"#4","compactMetadata":{"trigger":"manual","preTokens":10,"preservedSegment":{"headUuid":"#3","anchorUuid":"#6","tailUuid":"#4"}}`),
+			user(6, 5, `"SUMMARY"`, `"isCompactSummary":true`),
+			user(7, 4, `"three"`),
+			assistant(8, 7, "m3", text("3")),
+		}, []string{`plugin compact: "SUMMARY"
+user: "two"
+model: "2"
+user: "three"
+model: "3"
+`}, nil},
+		{"a summary without a boundary, as older versions have it", []string{
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", text("1")),
+			user(3, 0, `"SUMMARY"`, `"isCompactSummary":true`),
+			assistant(4, 3, "m2", text("2")),
+		}, []string{`plugin compact: "SUMMARY"
+model: "2"
+`}, []string{"mapped 1 reply without a prompt: a turn of its own (first in line 4)"}},
+		{"a sidechain in the file is a sub-agent's session", []string{
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", `{"type":"tool_use","id":"t1","name":"Task","input":{"prompt":"dig"}}`),
+			side(user(3, 0, `"dig"`)),
+			side(assistant(4, 3, "s1", text("found"))),
+			user(5, 2, gives("t1")),
+			assistant(6, 5, "m2", text("1")),
+		}, []string{`user: "one"
+model: call t1 Task({"prompt":"dig"})
+tool: result t1("out of t1")
+model: "1"
+`, `user: "dig"
+model: "found"
+`}, nil},
+		{"lines that are no part of the conversation", []string{
+			`{"type":"summary","summary":"Sums","leafUuid":"#2"}`,
+			`{"type":"summary","summary":"Of another","leafUuid":"#50"}`,
+			`{"type":"file-history-snapshot","messageId":"#1","snapshot":{},"isSnapshotUpdate":false}`,
+			user(1, 0, `"2+2?"`),
+			`{"type":"queue-operation","operation":"enqueue","timestamp":"@1","sessionId":"` + session + `"}`,
+			line("progress", 3, 1, `"data":{"type":"hook_progress"}`),
+			line("attachment", 4, 3, `"attachment":{"type":"queued_command","prompt":"and 3+3?"}`),
+			line("attachment", 5, 4, `"attachment":{"type":"file","filename":"/a","content":{"type":"text","file":{"content":"AAA"}}}`),
+			line("attachment", 6, 5, `"attachment":{"type":"todo","items":[1]}`),
+			assistant(2, 6, "m1", text("4 and 6")),
+			line("system", 7, 2, `"subtype":"turn_duration","durationMs":3`),
+			`{"type":"custom-title","customTitle":"Mine","sessionId":"` + session + `"}`,
+			`{"type":"a-new-kind","x":1}`,
+			`no json`,
+			`{"type":"user","torn`,
+		}, []string{`user: "2+2?"
+user: "and 3+3?"
+outcrop snapshot: "File /a:\nAAA"
+outcrop notice: "[claude-code todo] {\"type\":\"todo\",\"items\":[1]}"
+model: "4 and 6"
+`}, []string{
+			"mapped 1 attachment file: a context message with its text (first in line 8)",
+			"mapped 1 attachment todo: a context message with its JSON: what the model read is not in the file (first in line 9)",
+			"dropped 2 record: a line that is no JSON object (first in line 14)",
+			"dropped 1 record a-new-kind (first in line 13)",
+			"dropped 1 record file-history-snapshot: a copy of files, kept by the program (first in line 3)",
+			"dropped 1 record progress: what the program showed or counted: the model did not read it (first in line 6)",
+			"dropped 1 record queue-operation: the prompt stands where it was taken from the queue (first in line 5)",
+			"dropped 1 record system turn_duration: what the program showed or counted: the model did not read it (first in line 11)",
+			"dropped 1 title: it is another session's (first in line 2)",
+		}},
+		{"what faults leave", []string{
+			user(1, 0, `"one"`),
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", use("t1")),
+			assistant(3, 2, "m1", use("t1")),
+			assistant(4, 3, "m1", use("")),
+			user(5, 4, gives("lost")),
+			user(6, 40, `"a parent that is not there"`),
+			assistant(7, 6, "m2", text("API Error: 500"), `"isApiErrorMessage":true`),
+			user(8, 7, `"again"`),
+			assistant(9, 8, "m3", `{"type":"server_tool_use","id":"x","name":"web_search","input":{}},`+text("ok")),
+			line("system", 10, 9, `"subtype":"compact_boundary"`),
+		}, []string{`user: "one"
+model: call t1 Bash({"command":"ls t1"}) call call-5-1 Bash({"command":"ls "})
+tool: error t1("No result of this tool call was recorded in the history that this session was imported from. It may have finished, partly finished, or not happened at all. Check before you repeat it.")
+tool: error call-5-1("No result of this tool call was recorded in the history that this session was imported from. It may have finished, partly finished, or not happened at all. Check before you repeat it.")
+outcrop notice: "The result of tool call \"lost\", which came too late or has no call in this history:" "out of lost"
+user: "a parent that is not there"
+user: "again"
+model: {"type":"server_tool_use","id":"x","name":"web_search","input":{}} "ok"
+`}, []string{
+			"mapped 1 call with an empty or repeated id or name: one of its own (first in line 5)",
+			"mapped 2 call without a result: an error result that says so (first in line 8)",
+			"mapped 1 failure of a call to the model: the reason for which its turn ended (first in line 8)",
+			"mapped 1 record whose parent is not there: it follows the message before it (first in line 7)",
+			"mapped 1 result without a call: a context message with its text (first in line 6)",
+			"dropped 1 block of a reply: it was written before, under the same message id (first in line 4)",
+			"dropped 1 compaction: its summary did not come (first in line 11)",
+			"dropped 1 record user: it was written before, under the same uuid (first in line 2)",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -114,7 +275,7 @@ model: "done"
 				if k >= len(c.want) {
 					t.Fatalf("one session too many: %+v", o)
 				}
-				if got := exchangetest.Texts(t, in.Store, o.ID); got != c.want[k] {
+				if got := exchangetest.Texts(t, in.Store, o.ID); got != strings.ReplaceAll(c.want[k], "PNG bytes", fmt.Sprint(base64.StdEncoding.DecodedLen(len(png))-strings.Count(png, "="), " bytes")) {
 					t.Errorf("session %d, %s:\n%s\nwant\n%s\n%s", k, o.Source, got, c.want[k], exchangetest.Dump(t, in.Store, o.ID))
 				}
 			}
