@@ -2,12 +2,12 @@ package worker
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
-	"slices"
-	"sync"
+	"encoding/json"
+	"fmt"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/store"
 )
 
 // Bus is how processes that share a store reach each other: whoever holds a
@@ -16,7 +16,7 @@ import (
 // methods may be called from any goroutine.
 type Bus interface {
 	// Ask puts a request to whoever answers for a session, and waits for the
-	// reply. ErrNobody when nobody does. Any other error says nothing about
+	// reply. store.ErrNobody when nobody does. Any other error says nothing about
 	// whether the request was carried out.
 	Ask(ctx context.Context, session string, r Request) (Reply, error)
 
@@ -24,17 +24,65 @@ type Bus interface {
 	// goroutine of its own; stop waits for those that are being answered.
 	Answer(session string, answer func(ctx context.Context, r Request) Reply) (stop func(), err error)
 
-	// Wake says that a session may have work: to one worker, or to each.
+	// Wake and Wakes are those of store.Courier.
 	Wake(ctx context.Context, session string, each bool) error
-
-	// Wakes hears of wakes until stop is called. one says that nobody else heard
-	// of this one. An empty session says: look at all of them, a process may be
-	// gone. f returns at once.
 	Wakes(f func(session string, one bool)) (stop func(), err error)
 }
 
-// ErrNobody: nobody answers for the session.
-var ErrNobody = errors.New("nobody answers for the session")
+// BusOf is the bus of a store, nil where its processes cannot reach each other.
+func BusOf(ctx context.Context, st store.Store) (Bus, error) {
+	r, ok := st.(store.Reachable)
+	if !ok {
+		return nil, nil
+	}
+	c, err := r.Courier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Over(c), nil
+}
+
+// Over makes a bus of a courier: requests and replies are JSON.
+func Over(c store.Courier) Bus { return over{c} }
+
+type over struct{ store.Courier }
+
+func (o over) Ask(ctx context.Context, session string, r Request) (reply Reply, err error) {
+	question, err := jsonwire.Marshal(r)
+	if err != nil {
+		return reply, err
+	}
+	b, err := o.Courier.Ask(ctx, session, question)
+	if err != nil {
+		return reply, err
+	}
+	if err := jsonwire.Unmarshal(b, &reply); err != nil {
+		return Reply{}, fmt.Errorf("the reply cannot be read: %w", err)
+	}
+	return reply, nil
+}
+
+func (o over) Answer(session string, answer func(ctx context.Context, r Request) Reply) (func(), error) {
+	return o.Courier.Answer(session, func(ctx context.Context, question []byte) []byte {
+		return answerTo(ctx, question, answer)
+	})
+}
+
+// answerTo answers a question as it came.
+func answerTo(ctx context.Context, question []byte, answer func(ctx context.Context, r Request) Reply) []byte {
+	var r Request
+	reply := Reply{Code: CodeRefused}
+	if err := jsonwire.Unmarshal(question, &r); err != nil {
+		reply.Text = "the request cannot be read: " + err.Error()
+	} else {
+		reply = answer(ctx, r)
+	}
+	b, err := jsonwire.Marshal(reply)
+	if err != nil { // a text that is no UTF-8
+		b, _ = jsonwire.Marshal(Reply{Code: CodeFailed, Text: "the reply cannot be written"})
+	}
+	return b
+}
 
 // Kind says what a Request is for.
 type Kind string
@@ -58,7 +106,7 @@ const (
 type Request struct {
 	Kind Kind `json:"kind"`
 	// Message is that of Deliver and Steer, as a log has it, with an id.
-	Message []byte `json:"message,omitempty"`
+	Message json.RawMessage `json:"message,omitempty"`
 	// Question is what Decide answers: the id of the question or of its call.
 	Question string `json:"question,omitempty"`
 	Allow    bool   `json:"allow,omitempty"`
@@ -99,86 +147,4 @@ type Question struct {
 	Title     string `json:"title"`
 	Body      string `json:"body"`
 	Dir       string `json:"dir,omitempty"`
-}
-
-// NewBus makes a bus between the goroutines of one process.
-func NewBus() Bus {
-	return &localBus{answers: map[string]*answerer{}}
-}
-
-// localBus is the bus of one process.
-type localBus struct {
-	mu      sync.Mutex
-	answers map[string]*answerer
-	wakes   []*func(string, bool)
-}
-
-// answerer answers for one session.
-type answerer struct {
-	f       func(context.Context, Request) Reply
-	closing bool
-	busy    sync.WaitGroup
-}
-
-func (b *localBus) Ask(ctx context.Context, session string, r Request) (Reply, error) {
-	b.mu.Lock()
-	a := b.answers[session]
-	if a == nil || a.closing {
-		b.mu.Unlock()
-		return Reply{}, ErrNobody
-	}
-	a.busy.Add(1)
-	b.mu.Unlock()
-	got := make(chan Reply, 1)
-	go func() {
-		defer a.busy.Done()
-		got <- a.f(ctx, r)
-	}()
-	select {
-	case reply := <-got:
-		return reply, nil
-	case <-ctx.Done():
-		return Reply{}, context.Cause(ctx)
-	}
-}
-
-func (b *localBus) Answer(session string, f func(context.Context, Request) Reply) (func(), error) {
-	a := &answerer{f: f}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.answers[session] = a
-	return sync.OnceFunc(func() {
-		b.mu.Lock()
-		a.closing = true
-		if b.answers[session] == a {
-			delete(b.answers, session)
-		}
-		b.mu.Unlock()
-		a.busy.Wait()
-	}), nil
-}
-
-func (b *localBus) Wake(_ context.Context, session string, each bool) error {
-	b.mu.Lock()
-	all := slices.Clone(b.wakes)
-	b.mu.Unlock()
-	if len(all) > 0 && !each {
-		(*all[rand.IntN(len(all))])(session, true)
-		return nil
-	}
-	for _, f := range all {
-		(*f)(session, false)
-	}
-	return nil
-}
-
-func (b *localBus) Wakes(f func(string, bool)) (func(), error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.wakes = append(b.wakes, &f)
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.wakes = slices.DeleteFunc(b.wakes, func(g *func(string, bool)) bool { return g == &f })
-	}, nil
 }

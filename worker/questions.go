@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/outcrop-dev/outcrop/agent"
+	"github.com/outcrop-dev/outcrop/llm"
 )
 
 // questions are the calls of one session that wait for somebody's approval, who
@@ -75,8 +76,8 @@ func (q *questions) list() []Question {
 	defer q.mu.Unlock()
 	out := make([]Question, 0, len(q.open))
 	for _, it := range q.open {
-		out = append(out, Question{ID: it.ID, CallID: it.CallID, Tool: it.Tool, Class: string(it.Class), Arguments: it.Arguments,
-			Title: it.Preview.Title, Body: it.Preview.Body, Dir: it.Preview.Dir})
+		out = append(out, Question{ID: llm.Clean(it.ID), CallID: llm.Clean(it.CallID), Tool: llm.Clean(it.Tool), Class: string(it.Class),
+			Arguments: llm.Clean(it.Arguments), Title: llm.Clean(it.Preview.Title), Body: llm.Clean(it.Preview.Body), Dir: llm.Clean(it.Preview.Dir)})
 	}
 	return out
 }

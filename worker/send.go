@@ -122,7 +122,7 @@ func (s *Sender) Cancel(ctx context.Context, session string) (Receipt, error) {
 // holds it.
 func (s *Sender) Questions(ctx context.Context, session string) ([]Question, error) {
 	r, err := s.ask(ctx, session, Request{Kind: Questions, From: s.Name})
-	if errors.Is(err, ErrNobody) {
+	if errors.Is(err, store.ErrNobody) {
 		return nil, nil
 	}
 	return r.Questions, err
@@ -132,7 +132,7 @@ func (s *Sender) Questions(ctx context.Context, session string) ([]Question, err
 // the model when the call is not allowed.
 func (s *Sender) Decide(ctx context.Context, session, question string, allow bool, reason string) (Receipt, error) {
 	r, err := s.ask(ctx, session, Request{Kind: Decide, Question: question, Allow: allow, Reason: reason, From: s.Name})
-	if errors.Is(err, ErrNobody) {
+	if errors.Is(err, store.ErrNobody) {
 		err = fmt.Errorf("%w: nobody works on the session, so no call of it waits for an answer", ErrRefused)
 	}
 	return Receipt{Session: session, By: r.By}, err
@@ -141,7 +141,7 @@ func (s *Sender) Decide(ctx context.Context, session, question string, allow boo
 // ask asks the holder of a session once.
 func (s *Sender) ask(ctx context.Context, session string, r Request) (Reply, error) {
 	if s.Bus == nil {
-		return Reply{}, ErrNobody
+		return Reply{}, store.ErrNobody
 	}
 	wait := s.Reply
 	if wait <= 0 {
@@ -185,7 +185,7 @@ func again(err error) bool {
 	if errors.As(err, &no) {
 		return no.Code == CodeLeaving || no.Code == CodeFailed
 	}
-	return true
+	return !errors.Is(err, outcrop.ErrRefused) // what no courier carries
 }
 
 // request has a request carried out by the holder, or carries it out itself on a
@@ -197,7 +197,7 @@ func (s *Sender) request(ctx context.Context, session string, r Request, own fun
 		if err == nil {
 			return reply, nil
 		}
-		if errors.Is(err, ErrNobody) {
+		if errors.Is(err, store.ErrNobody) {
 			if reply, err = s.myself(ctx, session, own); err == nil {
 				return reply, nil
 			}
