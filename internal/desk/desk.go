@@ -23,6 +23,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/term"
+	"github.com/outcrop-dev/outcrop/store"
 )
 
 // Env is everything that a run of the command needs from outside. The zero
@@ -57,6 +58,8 @@ type Desk struct {
 	ErrOut  io.Writer     // stderr, or where Divert sends it
 	Logger  *slog.Logger
 	LogFile *os.File
+
+	shared store.Store // what OpenStore gives, nil: it opens one
 }
 
 // Flags are the flags of every command.

@@ -75,6 +75,9 @@ func (a *Desk) StoreAddress() (address, origin string, err error) {
 
 // OpenStore opens the store that --store, OUTCROP_STORE or the default names.
 func (a *Desk) OpenStore() (store.Store, error) {
+	if a.shared != nil {
+		return a.shared, nil
+	}
 	address, origin, err := a.StoreAddress()
 	if err != nil {
 		return nil, err
