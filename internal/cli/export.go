@@ -79,7 +79,7 @@ func (a *app) newExportCommand() *cobra.Command {
 	var f exportFlags
 	c := &cobra.Command{
 		Use:   "export TARGET",
-		Short: "A session as a document, a log, a request or another program's file",
+		Short: "A session as a document, a log, a request or a file for others",
 		Long: `Writes a session in another form, to stdout or to --out FILE, whose ending
 then chooses the form when --format does not:
 
