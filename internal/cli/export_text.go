@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/outcrop-dev/outcrop/exchange/html"
 	"github.com/outcrop-dev/outcrop/exchange/lines"
 	"github.com/outcrop-dev/outcrop/exchange/markdown"
 	"github.com/outcrop-dev/outcrop/exchange/transcript"
@@ -60,6 +61,14 @@ func (a *app) exportMarkdown(ctx context.Context, t *desk.Target, to exportTo, o
 	done := documentDone(doc)
 	done.beside = beside
 	return done, nil
+}
+
+func (a *app) exportHTML(ctx context.Context, t *desk.Target, to exportTo, o exportOptions) (exported, error) {
+	doc, err := html.Write(ctx, to.w, exportSource(t), html.Options{Options: o.Options})
+	if err != nil {
+		return exported{}, exit.Unreadable(err)
+	}
+	return documentDone(doc), nil
 }
 
 func (a *app) exportLines(ctx context.Context, t *desk.Target, to exportTo, o exportOptions) (exported, error) {
