@@ -34,6 +34,7 @@ package claudecode
 import (
 	"bytes"
 	"context"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -72,6 +73,19 @@ func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*e
 			return
 		}
 		defer f.Close()
+		for s, err := range Read(ctx, f, path, r) {
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// Read is Sessions for a file that is open, or is in memory; path is what it is
+// called. It is read more than once, never beyond the end that it has when the
+// first reading comes there.
+func Read(ctx context.Context, f io.ReaderAt, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
+	return func(yield func(*exchange.Session, error) bool) {
 		x, err := readIndex(ctx, f, path, r)
 		if err != nil {
 			yield(nil, err)

@@ -287,4 +287,4 @@ func (x *index) source() string {
 }
 
 // name is a short name of a line.
-func (x *index) name(i int32) string { return hex.EncodeToString(x.entries[i].uuid[:8]) }
+func (x *index) name(i int32) string { return hex.EncodeToString(x.entries[i].uuid[:]) }

@@ -31,6 +31,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -58,14 +59,18 @@ func Open(path string) exchange.Source {
 	}}
 }
 
-// Sessions yields the session of a file. r hears how far reading came; it may
-// be nil.
-func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
+// Sessions yields the session of a file.
+func Sessions(_ context.Context, path string, _ *exchange.Report) iter.Seq2[*exchange.Session, error] {
 	return func(yield func(*exchange.Session, error) bool) {
-		x := &rollout{path: path}
-		s, err := x.session(r)
-		yield(s, err)
+		yield(Read(path, func() (io.ReadCloser, error) { return os.Open(path) }))
 	}
+}
+
+// Read makes the session of a file. open opens it, once for each reading; path
+// is what it is called, and its ending says what is in it.
+func Read(path string, open func() (io.ReadCloser, error)) (*exchange.Session, error) {
+	x := &rollout{path: path, file: open}
+	return x.session()
 }
 
 // types are the types of framed lines that are known.

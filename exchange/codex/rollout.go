@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"hash"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -26,6 +25,7 @@ const maxWhole = 256 << 20
 // rollout is one file.
 type rollout struct {
 	path string
+	file func() (io.ReadCloser, error)
 	head header
 
 	sum    hash.Hash // of the last reading, of the text
@@ -55,7 +55,7 @@ func (c counter) Read(b []byte) (int, error) {
 
 // open begins a reading of the text.
 func (x *rollout) open(r *exchange.Report) (io.Reader, func(), error) {
-	f, err := os.Open(x.path)
+	f, err := x.file()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +72,7 @@ func (x *rollout) open(r *exchange.Report) (io.Reader, func(), error) {
 }
 
 // session reads the first line and makes the session of the file.
-func (x *rollout) session(r *exchange.Report) (*exchange.Session, error) {
+func (x *rollout) session() (*exchange.Session, error) {
 	if strings.HasSuffix(x.path, ".json") {
 		x.head.whole = true
 		if err := x.readWholeHead(); err != nil {
