@@ -41,9 +41,12 @@ type Companion struct {
 	end func() // hides what is shown
 }
 
-// Beside serves o on a listener, whose address o.Addr becomes, until Close.
+// Beside serves o on a listener until Close. Its address is o.Addr, that of the
+// listener when it is "".
 func Beside(l net.Listener, o Options) (*Companion, error) {
-	o.Addr = l.Addr().String()
+	if o.Addr == "" {
+		o.Addr = l.Addr().String()
+	}
 	v, err := New(o)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -67,8 +70,15 @@ func (c *Companion) Show(r Running) error {
 		return nil
 	}
 	end, err := c.v.Host(r, c.Ask)
-	c.end = end
-	return err
+	if err != nil {
+		return err
+	}
+	c.v.beside.Store(&[]string{r.Session().ID()}[0])
+	c.end = func() {
+		c.v.beside.Store(nil)
+		end()
+	}
+	return nil
 }
 
 // Close hides the session and ends the server.

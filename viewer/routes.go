@@ -54,6 +54,11 @@ func (v *Viewer) routes() {
 func (v *Viewer) about(a *answerer) error {
 	veil := a.veil()
 	running := []facts.Text{}
+	var beside *facts.Text
+	if id := v.beside.Load(); id != nil {
+		t := facts.Text(*id)
+		beside = &t
+	}
 	v.mu.Lock()
 	for id := range v.running {
 		running = append(running, facts.Text(id))
@@ -70,5 +75,6 @@ func (v *Viewer) about(a *answerer) error {
 		Demo     string       `json:"demo"`
 		Time     int64        `json:"time"`
 		Running  []facts.Text `json:"running"`
-	}{facts.V1, "outcrop", v.o.Version, veil.Text(v.o.Store.Address()), v.access.token != "", v.o.Runner != nil, v.o.Search != nil, v.o.Demo, v.o.Now(), running})
+		Beside   *facts.Text  `json:"beside"`
+	}{facts.V1, "outcrop", v.o.Version, veil.Text(v.o.Store.Address()), v.access.token != "", v.o.Runner != nil, v.o.Search != nil, v.o.Demo, v.o.Now(), running, beside})
 }

@@ -104,6 +104,7 @@ func (v *Viewer) enter(r *running) error {
 }
 
 func (v *Viewer) leave(r *running) {
+	v.list.Forget() // who looks from here on finds the lock free
 	v.mu.Lock()
 	if v.running[r.id] == r {
 		delete(v.running, r.id)
@@ -176,11 +177,21 @@ func (v *Viewer) writerOf(ctx context.Context, id string, veil *facts.Veil) fact
 	return facts.Writer{Where: "none"}
 }
 
-// Ask asks the people who look at a session about calls of its agent.
+// Ask asks the people who look at a session about calls of its agent. A question
+// waits until somebody comes to answer it, or it is taken back: it is meant to
+// stand beside another who is asked, see FirstOf.
 type Ask struct{ *asked }
 
 // NewAsk makes the questions of a session that Host will show.
-func NewAsk() *Ask { return &Ask{newAsked()} }
+func NewAsk() *Ask {
+	q := newAsked()
+	q.patient = true
+	return &Ask{q}
+}
+
+// ErrAnswered is the cause for which a question is taken back that the other of
+// FirstOf has answered.
+var ErrAnswered = errors.New("viewer: somebody else answered first")
 
 // FirstOf asks two at once; the first answer counts, and the other question is
 // taken back. One who cannot be asked leaves it to the other.
@@ -190,8 +201,8 @@ type firstOf [2]agent.Approver
 
 // Approve implements agent.Approver.
 func (f firstOf) Approve(ctx context.Context, q agent.Question) (agent.Answer, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(ErrAnswered)
 	type got struct {
 		a   agent.Answer
 		err error
@@ -218,6 +229,7 @@ type asked struct {
 	open    []*question
 	changed func() // called when a question came or went
 	here    func() bool
+	patient bool              // a question waits, whoever looks
 	gone    []stream.Answered // since they were told last
 }
 
@@ -261,7 +273,7 @@ func (q *asked) Approve(ctx context.Context, ask agent.Question) (agent.Answer, 
 			q.mu.Lock()
 			here := q.here
 			q.mu.Unlock()
-			if !here() && q.drop(it, "unavailable") {
+			if !q.patient && !here() && q.drop(it, "unavailable") {
 				return agent.Answer{}, agent.ErrUnavailable
 			}
 		}

@@ -36,6 +36,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/outcrop-dev/outcrop/internal/usage"
@@ -90,7 +91,8 @@ type Viewer struct {
 	streams *stream.Set
 	log     *slog.Logger
 
-	counting chan struct{} // a token for who counts calls beside a request
+	beside   atomic.Pointer[string] // the session that a Companion shows
+	counting chan struct{}          // a token for who counts calls beside a request
 	shelving sync.Mutex
 
 	life context.Context

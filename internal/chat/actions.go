@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +16,9 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/internal/usage"
 	"github.com/outcrop-dev/outcrop/internal/view"
+	"github.com/outcrop-dev/outcrop/internal/work"
 	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/store"
 )
 
 // Action is something that a person does by a word behind a slash.
@@ -116,10 +119,15 @@ func setModel(ctx context.Context, c *Chat, arg string) error {
 		c.Print(text)
 		return nil
 	}
-	if err := c.w.SetModel(ctx, arg); err != nil {
+	return c.use(func(w *work.Work) error { return c.useModel(ctx, w, arg) })
+}
+
+// useModel changes the model, and says so.
+func (c *Chat) useModel(ctx context.Context, w *work.Work, name string) error {
+	if err := w.SetModel(ctx, name); err != nil {
 		return err
 	}
-	with := c.w.Model()
+	with := w.Model()
 	c.on(func(m *model) { m.with(with) })
 	c.Print("the next request goes to " + term.Line(with.Name()))
 	return nil
@@ -127,7 +135,7 @@ func setModel(ctx context.Context, c *Chat, arg string) error {
 
 func approve(ctx context.Context, c *Chat, arg string) error {
 	if arg != "" {
-		if err := c.w.SetPolicy(ctx, arg); err != nil {
+		if err := c.use(func(w *work.Work) error { return w.SetPolicy(ctx, arg) }); err != nil {
 			return err
 		}
 	}
@@ -199,9 +207,14 @@ func fork(ctx context.Context, c *Chat, arg string) error {
 		at = outcrop.Seq(n)
 	}
 	before := c.w.Again()
-	cut, err := c.w.Fork(ctx, at)
-	if err != nil {
+	c.hide()
+	var cut store.Cut
+	err := c.use(func(w *work.Work) (err error) {
+		cut, err = w.Fork(ctx, at)
 		return err
+	})
+	if err != nil {
+		return errors.Join(err, c.show())
 	}
 	text := fmt.Sprintf("session %s, cut after event %d", term.Line(cut.Header.ID), cut.Boundary)
 	if cut.Turn > 0 {

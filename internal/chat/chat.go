@@ -42,6 +42,13 @@
 // nothing goes on by itself. After errors that a person must mend first (key,
 // quota, a context that is too long) nothing is offered.
 //
+// # Page
+//
+// With --serve the session is also on a page of package viewer, in this process.
+// The page sees the same agent: what either side sends is shown by both, and a
+// turn that the page began is stopped by Ctrl-C as any other. A question is asked
+// in both; the first answer counts.
+//
 // # Actions
 //
 // What a person types behind a slash is an Action in a table; Command takes
@@ -74,9 +81,11 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/work"
 )
 
-// Command makes the command. more are actions beside those that every chat has.
-func Command(a *desk.Desk, more ...Action) *cobra.Command {
+// Command makes the command. how serves the pages of --serve; more are actions
+// beside those that every chat has.
+func Command(a *desk.Desk, how Serving, more ...Action) *cobra.Command {
 	f := work.Flags{Unlimited: true}
+	var s served
 	c := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the agent, turn after turn, in the terminal",
@@ -90,7 +99,11 @@ file, Tab completes it. /help lists the commands.
 
 The file tools work inside the workspace. The shell is not confined: a command
 can do whatever you can. So tools that write or run something ask first, unless
---approve or --yes says something else.`,
+--approve or --yes says something else.
+
+With --serve the session is on a page in a browser too. Both show the same, both
+can send, steer, stop and answer; of two answers to a question the first counts.
+The address holds a token, and is good as long as the chat runs.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
@@ -99,14 +112,19 @@ can do whatever you can. So tools that write or run something ask first, unless
 			case a.Flags.JSON:
 				return exit.Usagef("chat answers no JSON: use run --json")
 			}
+			if err := s.check(c.Flags()); err != nil {
+				return err
+			}
 			in, out, err := device(a)
 			if err != nil {
 				return err
 			}
-			return do(c.Context(), a, f, in, out, more)
+			begin := func(ctx context.Context, w *work.Work) (*pages, error) { return s.serve(ctx, w, how) }
+			return do(c.Context(), a, f, begin, in, out, more)
 		},
 	}
 	f.Register(c.Flags())
+	s.register(c.Flags())
 	return c
 }
 
@@ -122,17 +140,21 @@ func device(a *desk.Desk) (in, out *os.File, err error) {
 
 // do holds the conversation. Whatever can be refused is refused before a session
 // is touched.
-func do(ctx context.Context, a *desk.Desk, f work.Flags, in, out *os.File, more []Action) error {
+func do(ctx context.Context, a *desk.Desk, f work.Flags, serve func(context.Context, *work.Work) (*pages, error), in, out *os.File, more []Action) error {
 	w, err := work.Prepare(ctx, a, f)
 	if err != nil {
 		return err
 	}
-	if err := w.Open(ctx); err != nil {
+	p, err := serve(ctx, w)
+	if err != nil {
 		return err
 	}
-	err = talk(ctx, w, in, out, more)
+	if err := w.Open(ctx); err != nil {
+		return errors.Join(err, p.close())
+	}
+	err = talk(ctx, w, p, in, out, more)
 	// What is committed is saved even when ctx is over.
-	closeErr := w.Close(context.WithoutCancel(ctx))
+	closeErr := errors.Join(p.close(), w.Close(context.WithoutCancel(ctx)))
 	for _, e := range []error{err, closeErr} {
 		if e != nil && !errors.Is(e, context.Canceled) {
 			a.Problem(e)
@@ -151,7 +173,7 @@ func do(ctx context.Context, a *desk.Desk, f work.Flags, in, out *os.File, more 
 }
 
 // talk is the time in which the terminal is the chat's.
-func talk(ctx context.Context, w *work.Work, in, out *os.File, more []Action) error {
+func talk(ctx context.Context, w *work.Work, p *pages, in, out *os.File, more []Action) error {
 	a := w.Desk()
 	t, err := tty.Open(in, out)
 	if err != nil {
@@ -160,7 +182,7 @@ func talk(ctx context.Context, w *work.Work, in, out *os.File, more []Action) er
 	defer func() { _ = t.Close() }() // a panic must not leave a raw terminal behind
 	cols, rows := t.Size()
 	style := term.Style(a.Env.Getenv("NO_COLOR") == "")
-	c := newChat(w, t, style, cols, rows, slices.Concat(ownActions(), pastActions(), more))
+	c := newChat(w, p, t, style, cols, rows, slices.Concat(ownActions(), pastActions(), more))
 	w.Notify = func(n history.Notice) { c.Print(term.Line(n.Text)) }
 	if a.Env.Terminal(a.Env.Stderr) {
 		back := a.Divert(c.notes)

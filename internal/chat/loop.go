@@ -15,6 +15,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/internal/work"
 	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/viewer"
 )
 
 const (
@@ -38,6 +39,7 @@ type terminal interface {
 // owns screen and model; everybody else sends it messages.
 type Chat struct {
 	w      *work.Work
+	pages  *pages // nil: none
 	term   terminal
 	screen *tty.Screen
 	m      *model
@@ -57,14 +59,16 @@ type Chat struct {
 
 	cancels sync.WaitGroup // cancels that are on their way to the agent
 
+	using sync.Mutex // held by who changes w: it belongs to one goroutine
+
 	mu      sync.Mutex
 	agent   *agent.Agent
 	unwatch func()
 }
 
-func newChat(w *work.Work, t terminal, style term.Style, cols, rows int, actions []Action) *Chat {
+func newChat(w *work.Work, p *pages, t terminal, style term.Style, cols, rows int, actions []Action) *Chat {
 	return &Chat{
-		w: w, term: t, screen: tty.NewScreen(t, cols, rows), m: newModel(style, cols, rows, actions),
+		w: w, pages: p, term: t, screen: tty.NewScreen(t, cols, rows), m: newModel(style, cols, rows, actions),
 		log: w.Desk().Logger, msgs: make(chan any, 16), notes: newNotes(style), gone: make(chan struct{}),
 	}
 }
@@ -170,6 +174,10 @@ func (c *Chat) take(msg any) {
 	}
 	for _, e := range c.m.update(now, msg) {
 		c.effect(e)
+	}
+	if ev, ok := msg.(eventMsg); ok && ev.Type == outcrop.TypeTurnStart && c.waiting == 0 {
+		// Somebody else gave the agent something to do, such as the page.
+		c.work(func(context.Context) error { return nil })
 	}
 }
 
@@ -307,6 +315,13 @@ func (c *Chat) Agent() *agent.Agent {
 	return c.agent
 }
 
+// use changes the Work, while nobody else does.
+func (c *Chat) use(f func(w *work.Work) error) error {
+	c.using.Lock()
+	defer c.using.Unlock()
+	return f(c.w)
+}
+
 // Work is the session at work.
 func (c *Chat) Work() *work.Work { return c.w }
 
@@ -341,7 +356,7 @@ func (c *Chat) Approve(ctx context.Context, q agent.Question) (agent.Answer, err
 	case a := <-ask.answer:
 		return a, nil
 	case <-ctx.Done():
-		c.send(unaskMsg{q.ID})
+		c.send(unaskMsg{q.ID, errors.Is(context.Cause(ctx), viewer.ErrAnswered)})
 		return agent.Answer{}, ctx.Err()
 	case <-c.gone:
 		return agent.Answer{}, agent.ErrUnavailable
@@ -350,7 +365,11 @@ func (c *Chat) Approve(ctx context.Context, q agent.Question) (agent.Answer, err
 
 // engage makes the session's agent and follows it. show runs with the model.
 func (c *Chat) engage(ctx context.Context, show func(func(*model))) error {
-	ag, err := c.w.Engage(ctx, c)
+	var ag *agent.Agent
+	err := c.use(func(w *work.Work) (err error) {
+		ag, err = w.Engage(ctx, c.approver())
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -365,11 +384,12 @@ func (c *Chat) engage(ctx context.Context, show func(func(*model))) error {
 	c.mu.Unlock()
 	session, with := c.w.Session(), c.w.Model()
 	show(func(m *model) { m.open(session, with, step, turn) })
-	return nil
+	return c.show()
 }
 
 // release stops following the agent.
 func (c *Chat) release() {
+	c.hide()
 	c.mu.Lock()
 	unwatch := c.unwatch
 	c.unwatch = nil

@@ -60,16 +60,19 @@ type model struct {
 
 // What update takes.
 type (
-	keyMsg    struct{ tty.Key }
-	eventMsg  struct{ outcrop.Event }
-	tickMsg   struct{ status agent.Status }
-	sizeMsg   struct{ cols, rows int }
-	printMsg  struct{ text string } // safe text for people, from the program
-	busyMsg   struct{ busy bool }
-	endMsg    struct{ err error } // the agent is idle; what went wrong besides
-	failMsg   struct{ err error }
-	askMsg    struct{ question *question }
-	unaskMsg  struct{ id string } // the question is gone
+	keyMsg   struct{ tty.Key }
+	eventMsg struct{ outcrop.Event }
+	tickMsg  struct{ status agent.Status }
+	sizeMsg  struct{ cols, rows int }
+	printMsg struct{ text string } // safe text for people, from the program
+	busyMsg  struct{ busy bool }
+	endMsg   struct{ err error } // the agent is idle; what went wrong besides
+	failMsg  struct{ err error }
+	askMsg   struct{ question *question }
+	unaskMsg struct {
+		id        string // of the question that is gone
+		elsewhere bool   // somebody answered it on the page
+	}
 	backMsg   struct{ text string }
 	fileMsg   struct{ name string }
 	choiceMsg struct {
@@ -151,7 +154,7 @@ func (m *model) update(now time.Time, msg any) (effects []any) {
 		m.question.at = now
 		m.focus()
 	case unaskMsg:
-		m.unask(msg.id)
+		m.unask(msg.id, msg.elsewhere)
 	case backMsg:
 		m.giveBack(msg.text)
 	case fileMsg:

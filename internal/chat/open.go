@@ -24,6 +24,10 @@ func (c *Chat) begin() {
 	m, dir := c.m, c.w.Dir()
 	m.note(m.style.Bold, "outcrop chat, "+term.Line(c.w.Model().Name()))
 	m.note(m.style.Dim, "in "+term.Line(dir))
+	if c.pages != nil {
+		// In one piece, so that a terminal knows it for an address.
+		m.print("page: " + m.style.Cyan(c.pages.URL))
+	}
 	m.note(m.style.Dim, "/help lists the commands; Ctrl-C stops a turn, and leaves")
 	m.space()
 }

@@ -64,10 +64,15 @@ func (m *model) focus() {
 }
 
 // unask takes a question away that is not asked any more.
-func (m *model) unask(id string) {
-	if q := m.question; q != nil && q.ID == id {
-		m.leaveReason()
-		m.question = nil
+func (m *model) unask(id string, elsewhere bool) {
+	q := m.question
+	if q == nil || q.ID != id {
+		return
+	}
+	m.leaveReason()
+	m.question = nil
+	if elsewhere && q.stated {
+		m.note(m.style.Dim, "answered on the page")
 	}
 }
 

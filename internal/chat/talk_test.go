@@ -101,7 +101,7 @@ func (p *place) chat(cols, rows int, f work.Flags, style term.Style) *talkTest {
 		p.t.Fatal(err)
 	}
 	c := &talkTest{place: p, Terminal: vt.New(cols, rows), ended: make(chan error, 1), stop: stop}
-	c.chat = newChat(w, c.Terminal, style, cols, rows, ownActions())
+	c.chat = newChat(w, nil, c.Terminal, style, cols, rows, ownActions())
 	d.Divert(c.chat.notes)
 	go func() {
 		err := c.chat.run(ctx)

@@ -22,7 +22,7 @@ import (
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		run.Command(a.Desk),
-		chat.Command(a.Desk),
+		chat.Command(a.Desk, chat.Serving{Beside: a.beside, Browse: a.openBrowser}),
 		a.newListCommand(),
 		a.newShowCommand(),
 		a.newSurfaceCommand(),

@@ -56,44 +56,22 @@ through a tunnel (ssh -L).`,
 }
 
 func (a *app) serve(ctx context.Context, addr string, open, withToken bool) (err error) {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return exit.Usagef("--addr %s: give HOST:PORT, as in %s", term.Quote(addr), defaultAddr)
+	if err := checkAddr(addr); err != nil {
+		return err
 	}
 	st, err := a.OpenStore()
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	price, err := a.prices()
+	l, o, done, err := a.listen(ctx, st, addr)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return exit.With(1, fmt.Errorf("--addr %s: %w: another server may run there; --addr %s takes a free port", term.Line(addr), cause(err), net.JoinHostPort(host, "0")))
-	}
+	defer done()
 	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return err
-	}
-	o := viewer.Options{
-		Store: st, Addr: net.JoinHostPort(host, port), Runner: &runner{desk: a.Desk}, Price: price,
-		Version: version(), Demo: a.Env.Program + " demo", Now: a.Now, NewID: a.Env.NewID, Logger: a.Logger,
-		Random: func(b []byte) { rand.Read(b) }, // never fails
-		Shelve: func(ctx context.Context, id, shelf string, tree bool) ([]string, error) {
-			return a.shelve(ctx, st, id, shelf, tree)
-		},
-	}
 	if withToken {
 		o.Token = newToken()
-	}
-	if ix, err := a.openIndex(ctx); err != nil {
-		a.Note("the text of sessions cannot be searched: %s", exit.Explain(err))
-	} else {
-		o.Search = ix
-		defer ix.Close()
 	}
 	v, err := viewer.New(o)
 	if err != nil {
@@ -113,6 +91,68 @@ func (a *app) serve(ctx context.Context, addr string, open, withToken bool) (err
 		return exit.With(130, nil) // this is how it is meant to end
 	}
 	return nil
+}
+
+func checkAddr(addr string) error {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return exit.Usagef("--addr %s: give HOST:PORT, as in %s", term.Quote(addr), defaultAddr)
+	}
+	return nil
+}
+
+// listen listens for the pages of a store, and says what they can do. done ends
+// what is kept for them.
+func (a *app) listen(ctx context.Context, st store.Store, addr string) (l net.Listener, o viewer.Options, done func(), err error) {
+	price, err := a.prices()
+	if err != nil {
+		return nil, o, nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, o, nil, err
+	}
+	if l, err = net.Listen("tcp", addr); err != nil {
+		return nil, o, nil, exit.With(1, fmt.Errorf("--addr %s: %w: another server may run there; --addr %s takes a free port", term.Line(addr), cause(err), net.JoinHostPort(host, "0")))
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return nil, o, nil, errors.Join(err, l.Close())
+	}
+	o = viewer.Options{
+		Store: st, Addr: net.JoinHostPort(host, port), Runner: &runner{desk: a.Desk}, Price: price,
+		Version: version(), Demo: a.Env.Program + " demo", Now: a.Now, NewID: a.Env.NewID, Logger: a.Logger,
+		Random: func(b []byte) { rand.Read(b) }, // never fails
+		Shelve: func(ctx context.Context, id, shelf string, tree bool) ([]string, error) {
+			return a.shelve(ctx, st, id, shelf, tree)
+		},
+	}
+	done = func() {}
+	if ix, err := a.openIndex(ctx); err != nil {
+		a.Note("the text of sessions cannot be searched: %s", exit.Explain(err))
+	} else {
+		o.Search = ix
+		done = func() { ix.Close() }
+	}
+	return l, o, done, nil
+}
+
+// beside serves the pages of a chat. Its session is only for who has the token,
+// on addresses of loopback as well.
+func (a *app) beside(ctx context.Context, st store.Store, addr string) (*viewer.Companion, func(), error) {
+	if err := checkAddr(addr); err != nil {
+		return nil, nil, err
+	}
+	l, o, done, err := a.listen(ctx, st, addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Token = newToken()
+	c, err := viewer.Beside(l, o)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return c, done, nil
 }
 
 // cause is what went wrong, without the address, which the message has.

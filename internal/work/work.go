@@ -108,6 +108,12 @@ func (w *Work) findSession(ctx context.Context) error {
 		}
 		w.target, w.stored, w.store = t, s, t.Store
 		stated = s.Header().Cwd
+		if s.Header().Format > 0 && t.Path != "" {
+			// It goes on in a new session, which lies in the store.
+			if w.store, err = w.a.OpenStore(); err != nil {
+				return err
+			}
+		}
 	} else {
 		st, err := w.a.OpenStore()
 		if err != nil {
@@ -164,6 +170,11 @@ func (w *Work) configure() (err error) {
 // Open takes the session up, or makes a new one, and says what repair did. A new
 // session is not stored before its first event is.
 func (w *Work) Open(ctx context.Context) (err error) {
+	if w.target != nil && w.stored.Header().Format > 0 {
+		if err := w.goOn(ctx); err != nil {
+			return err
+		}
+	}
 	if w.target != nil {
 		if w.live, err = store.Open(ctx, w.store, w.target.ID, w.storeOptions()); err != nil {
 			return err
@@ -179,6 +190,19 @@ func (w *Work) Open(ctx context.Context) (err error) {
 		return err
 	}
 	return w.openHistory(ctx, w.live.Flush)
+}
+
+// goOn makes the session that goes on from one in a later format of dsh, whose
+// files are never written.
+func (w *Work) goOn(ctx context.Context) error {
+	parent := w.stored.Header()
+	h, err := store.GoOn(ctx, w.store, w.target.Store, w.target.ID, store.Child{ID: w.a.Env.NewID(), CreatedAt: w.a.Now()})
+	if err != nil {
+		return err
+	}
+	w.a.Note("session %s is in format %d of dsh, which is never written: it goes on in the new session %s", term.Line(parent.ID), parent.Format, term.Line(h.ID))
+	w.target = &desk.Target{Store: w.store, ID: h.ID, Name: h.ID}
+	return nil
 }
 
 func (w *Work) storeOptions() store.Options {
@@ -212,6 +236,12 @@ func (w *Work) tellTail() {
 		w.a.Note("the last %d bytes of the log were torn: they are cut off and kept in a file beside it whose name ends in torn-%d", t.Bytes, t.Offset)
 	}
 }
+
+// Store is where the session is, or will be.
+func (w *Work) Store() store.Store { return w.store }
+
+// Live is the session with its writer, after Open. A fork is another one.
+func (w *Work) Live() *store.Live { return w.live }
 
 // Session is the session, after Open.
 func (w *Work) Session() *outcrop.Session { return w.live.Session() }

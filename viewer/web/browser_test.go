@@ -25,12 +25,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/outcrop-dev/outcrop/internal/cli"
 )
 
-var update = flag.Bool("update", false, "write docs/screens")
+var (
+	update = flag.Bool("update", false, "write docs/screens")
+	slow   = flag.Float64("slow", 1, "pages compute so many times slower, as on a busy machine")
+)
 
 // TestBrowser looks at the pages with a real browser. All parts share the
 // browser, each has tabs and servers of its own. Where there is none the test
@@ -103,7 +108,10 @@ type tab struct {
 func (b *browser) tab(t *testing.T, width, height int64) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	cancel := context.CancelFunc(func() {})
+	if at, ok := t.Deadline(); ok {
+		ctx, cancel = context.WithDeadline(ctx, at.Add(-10*time.Second)) // so that what went wrong is still said
+	}
 	p := &tab{t: t, ctx: ctx}
 	said := chromedp.Console(ctx)
 	var read sync.WaitGroup
@@ -129,6 +137,12 @@ func (b *browser) tab(t *testing.T, width, height int64) *tab {
 		}
 	})
 	p.do(chromedp.EmulateViewport(width, height))
+	if *slow > 1 {
+		p.do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+			_, err := cdp.Call(ctx, target, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: *slow})
+			return chromedp.Void{}, err
+		})
+	}
 	return p
 }
 
@@ -144,10 +158,14 @@ func (p *tab) open(url string) {
 	p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
 }
 
+// patience is how long a test waits for what must come. It is no claim about
+// speed: it is long enough for a machine on which ten programs want each core.
+const patience = time.Minute
+
 // wait waits until a JavaScript expression is true.
 func (p *tab) wait(expression string) {
 	p.t.Helper()
-	poll := chromedp.Poll[bool]("(() => { try { return !!("+expression+") } catch { return false } })()", chromedp.WithPollingInterval(15*time.Millisecond), chromedp.WithPollingTimeout(20*time.Second))
+	poll := chromedp.Poll[bool]("(() => { try { return !!("+expression+") } catch { return false } })()", chromedp.WithPollingInterval(15*time.Millisecond), chromedp.WithPollingTimeout(patience))
 	_, err := chromedp.Run(p.ctx, poll)
 	for err != nil && strings.Contains(err.Error(), "context with specified id") {
 		_, err = chromedp.Run(p.ctx, poll) // the page was on its way to another

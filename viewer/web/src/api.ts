@@ -18,6 +18,7 @@ export interface ServerFacts {
   search: boolean;
   demo: string;
   running: string[];
+  beside: string | null;
 }
 
 export interface SessionRow {

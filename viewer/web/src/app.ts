@@ -5,7 +5,7 @@ import { APIError, get, post, say, type ServerFacts } from "./api";
 import { Part } from "./parts/element";
 import { help, typing } from "./parts/help";
 import { complain } from "./parts/say";
-import { parse, type Route } from "./route";
+import { link, parse, type Route } from "./route";
 import { setTheme, theme, type Theme } from "./theme";
 import { sessionKeys, type SessionsView } from "./views/sessions";
 import type { SessionPage } from "./views/session";
@@ -31,6 +31,8 @@ export class App extends Part {
     if (key) {
       history.replaceState(null, "", "#" + (key[2] ?? "/"));
       await this.letIn(decodeURIComponent(key[1]!));
+      // Beside a chat its session is what one came for.
+      if (!key[2] && this.server?.beside) history.replaceState(null, "", link(this.server.beside));
     } else if (!this.server) await this.begin();
     this.route = parse(location.hash);
   }

@@ -19,6 +19,7 @@ export class Model {
   private readonly listeners = new Set<(c: Change) => void>();
   private timer = 0;
   private closed = false;
+  private late: (() => void)[] | null = null; // news that wait for a reload
 
   private constructor(public facts: Session) {}
 
@@ -61,8 +62,16 @@ export class Model {
     // How far the log is known is the stream's to say: what the answer is ahead
     // of it still comes, and the views must hear of it.
     const { events, rows, lastSeq, items, appended, nodes, generation } = this.facts;
-    this.facts = { ...f, events, rows, lastSeq, items, appended, nodes, generation };
+    this.facts = { ...f, ...this.ofAgent(f), events, rows, lastSeq, items, appended, nodes, generation };
     this.tell({ what: "facts" });
+  }
+
+  /** What an agent does is the stream's to say while there is one: an answer may
+   * have been made before the last news and come after it, and nothing would
+   * ever mend it. */
+  private ofAgent(f: Session): Pick<Session, "writer" | "status" | "questions" | "durable"> {
+    const { writer, status, questions, durable } = this.connected ? this.facts : f;
+    return { writer, status, questions, durable };
   }
 
   private listen(): void {
@@ -92,19 +101,29 @@ export class Model {
     });
   }
 
+  /** The log is not what it was. News that come while it is read anew wait: the
+   * answer may have been made before them. */
   private async reload(): Promise<void> {
+    this.late ??= [];
     try {
       const f = await get<Session>(session(this.id));
       if (this.closed) return;
-      this.facts = f;
-      this.draft = [];
+      this.facts = { ...f, ...this.ofAgent(f) };
+      const late = this.late;
+      this.late = null;
       this.tell({ what: "reset" });
+      for (const news of late) news();
     } catch {
+      clearTimeout(this.timer);
       this.timer = window.setTimeout(() => void this.reload(), 1000);
     }
   }
 
   private record(r: RecordNews): void {
+    if (this.late) {
+      this.late.push(() => this.record(r));
+      return;
+    }
     if (r.last <= this.facts.lastSeq) return; // the facts were read after it
     const f = this.facts;
     this.facts = {
@@ -128,6 +147,10 @@ export class Model {
   }
 
   private batch(b: BatchNews): void {
+    if (this.late) {
+      this.late.push(() => this.batch(b));
+      return;
+    }
     if (b.last <= this.facts.lastSeq) return;
     const { rows, items, appended, nodes, generation } = b;
     this.facts = { ...this.facts, events: b.last + 1, lastSeq: b.last, rows, items, appended, nodes, generation, durable: b.durable ? b.last : this.facts.durable };
@@ -137,6 +160,7 @@ export class Model {
 
   /** sums, prompts and the open turn are the server's to say */
   private soon(): void {
+    if (this.late) return;
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.refresh().catch(() => {}), 700);
   }

@@ -34,6 +34,18 @@ describe("pages", () => {
     await settle();
     expect(p.at(0)).toBeUndefined();
   });
+  it("change what is on its way as well", async () => {
+    const made: { n: number }[] = Array.from({ length: 10 }, (_, n) => ({ n }));
+    let done!: (v: { n: number }[]) => void;
+    const p = new Pages<{ n: number }>(() => new Promise((r) => (done = r)), () => {}, 10);
+    p.want(0, 5, 10);
+    p.change((x) => {
+      if (x.n === 3) x.n = 33;
+    });
+    done(made); // as it was before
+    await settle();
+    expect(p.at(3)).toEqual({ n: 33 });
+  });
   it("load a page again that has grown", async () => {
     let n = 3;
     const p = new Pages<number>(async () => Array.from({ length: n }, (_, i) => i), () => {}, 10);

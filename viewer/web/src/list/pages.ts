@@ -5,6 +5,7 @@
 export class Pages<T> {
   private readonly pages = new Map<number, T[]>();
   private readonly asked = new Map<number, AbortController>();
+  private readonly changes = new Map<AbortController, ((value: T) => void)[]>(); // since a page was asked for
   private readonly failed = new Map<number, number>(); // page: when it may be asked for again
 
   constructor(
@@ -28,6 +29,18 @@ export class Pages<T> {
     else if (!page && index % this.size === 0) this.pages.set(p, [value]);
   }
 
+  /** changes what is here in place, and what is on its way when it comes: an
+   * answer may have been made before the change. f may be called on what it
+   * changed already. */
+  change(f: (value: T) => void): void {
+    for (const page of this.pages.values()) page.forEach(f);
+    for (const stop of this.asked.values()) {
+      const list = this.changes.get(stop);
+      if (list) list.push(f);
+      else this.changes.set(stop, [f]);
+    }
+  }
+
   /** sees to it that first to last, and a page either side, are here or on their way */
   want(first: number, last: number, total: number): void {
     if (total <= 0) return;
@@ -35,8 +48,7 @@ export class Pages<T> {
     const high = Math.min(Math.floor((total - 1) / this.size), Math.floor(last / this.size) + 1);
     for (const [p, c] of this.asked) {
       if (p < low - 2 || p > high + 2) {
-        c.abort();
-        this.asked.delete(p);
+        this.drop(p, c);
       }
     }
     // What is on the screen comes first.
@@ -61,16 +73,15 @@ export class Pages<T> {
     const from = Math.floor(index / this.size);
     for (const p of [...this.pages.keys()]) if (p >= from) this.pages.delete(p);
     for (const [p, c] of [...this.asked]) {
-      if (p < from) continue;
-      c.abort();
-      this.asked.delete(p);
+      if (p >= from) this.drop(p, c);
     }
     this.failed.clear();
   }
 
-  /** each element that is here, for changes in place */
-  *here(): Iterable<T> {
-    for (const page of this.pages.values()) yield* page;
+  private drop(p: number, stop: AbortController): void {
+    stop.abort();
+    this.asked.delete(p);
+    this.changes.delete(stop);
   }
 
   get held(): number {
@@ -86,12 +97,15 @@ export class Pages<T> {
         if (this.asked.get(p) !== stop) return;
         this.asked.delete(p);
         this.failed.delete(p);
+        for (const f of this.changes.get(stop) ?? []) got.forEach(f);
+        this.changes.delete(stop);
         this.pages.set(p, got);
         this.changed();
       },
       () => {
         if (this.asked.get(p) !== stop) return;
         this.asked.delete(p);
+        this.changes.delete(stop);
         this.failed.set(p, this.now() + 1000);
         setTimeout(this.changed, 1100);
       },

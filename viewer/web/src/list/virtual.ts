@@ -25,6 +25,7 @@ export class Virtual implements ReactiveController {
   private measuring = false;
   private moved = false; // while measuring
   private passes = 0; // in a row that moved something
+  private placed = -1; // where the list itself scrolled to last
 
   constructor(
     private readonly host: ReactiveControllerHost,
@@ -100,13 +101,27 @@ export class Virtual implements ReactiveController {
     return !el || el.scrollTop + el.clientHeight >= el.scrollHeight - slack;
   }
 
+  /** whether the list stands where it was put, and no reader moved it */
+  get untouched(): boolean {
+    const el = this.opts.scroller();
+    return !el || Math.abs(el.scrollTop - this.placed) < 1.5;
+  }
+
+  /** says that where the list stands now is where it was put */
+  settle(): void {
+    this.placed = this.opts.scroller()?.scrollTop ?? -1;
+  }
+
   private options() {
     return {
       count: this.opts.count(),
       getScrollElement: () => this.opts.scroller(),
       estimateSize: this.opts.estimate,
       overscan: this.opts.overscan ?? 8,
-      scrollToFn: elementScroll,
+      scrollToFn: (to: number, how: Parameters<typeof elementScroll>[1], v: Virtualizer<HTMLElement, HTMLElement>) => {
+        elementScroll(to, how, v);
+        this.settle();
+      },
       observeElementRect,
       observeElementOffset,
       getItemKey: this.opts.key ?? ((i: number) => i),

@@ -78,7 +78,15 @@ export class Dock extends Part {
   }
 
   private key(e: KeyboardEvent): void {
-    if (e.key !== "Enter" || e.isComposing) return;
+    if (e.isComposing) return;
+    if (e.key === "Escape") {
+      // Keys belong to the view again.
+      e.preventDefault();
+      document.querySelector<HTMLElement>("#view .scroll, #view .strata")?.focus();
+      (e.target as HTMLElement).blur();
+      return;
+    }
+    if (e.key !== "Enter") return;
     if (e.shiftKey) return;
     e.preventDefault();
     this.submit(this.model.busy && !(e.ctrlKey || e.metaKey));

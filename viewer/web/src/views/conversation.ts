@@ -40,6 +40,7 @@ export class ConversationView extends Part {
   private follow = true; // the end stays in sight
   private begun = false;
   private found = "";
+  private pins = ""; // that the items here show
   private off: (() => void) | null = null;
   private readonly list = new Virtual(this, {
     scroller: () => this.querySelector<HTMLElement>(".scroll"),
@@ -66,6 +67,7 @@ export class ConversationView extends Part {
         () => this.requestUpdate(),
         50,
       );
+      this.pins = this.model.facts.pins.join();
       this.opened.clear();
       this.begun = false;
       this.follow = true;
@@ -88,7 +90,10 @@ export class ConversationView extends Part {
       this.begun = true;
       this.toEnd();
     }
-    if (this.follow && this.begun && !this.list.atEnd(2)) this.toEnd();
+    if (this.follow && this.begun) {
+      if (!this.list.atEnd(2)) this.toEnd();
+      this.list.settle(); // what became shorter may have moved it
+    }
     if (this.found) highlight(this.querySelector(".scroll"), this.found);
   }
 
@@ -98,8 +103,9 @@ export class ConversationView extends Part {
   }
 
   private scrolled(): void {
-    // Rows that get their height move the end away; only the reader lets go of it.
-    this.follow = this.list.atEnd(60);
+    // Rows that get their height move the end away, and the browser says so late;
+    // only the reader lets go of it.
+    if (!this.list.untouched) this.follow = this.list.atEnd(60);
   }
 
   private news(c: Change): void {
@@ -113,13 +119,22 @@ export class ConversationView extends Part {
       this.uncut.clear();
       this.total = this.model.facts.items;
     }
+    if (c.what === "facts" && this.model.facts.pins.join() !== this.pins) {
+      this.pins = this.model.facts.pins.join();
+      const pinned = new Set(this.model.facts.pins);
+      this.pages.change((item) => {
+        item.pinned = pinned.has(item.seq);
+      });
+    }
     this.requestUpdate();
   }
 
   private record(r: RecordNews): void {
     if (r.shadowed) {
       const gone = new Set(r.shadowed);
-      for (const item of this.pages.here()) if (gone.has(item.seq)) item.covered = r.seq;
+      this.pages.change((item) => {
+        if (gone.has(item.seq)) item.covered = r.seq;
+      });
     }
     if (r.foldsFrom !== null) {
       this.pages.forget(this.all ? 0 : r.foldsFrom);
@@ -131,11 +146,12 @@ export class ConversationView extends Part {
       if (!this.all) this.total = r.items;
       return;
     }
-    if (r.item.kind === "result") {
-      for (const item of this.pages.here()) {
-        const call = item.seq === r.item.callSeq ? item.blocks?.find((b) => b.id === r.item!.callId) : undefined;
-        if (call) Object.assign(call, { result: r.seq, state: r.item.isError ? "error" : "ok" });
-      }
+    const result = r.item;
+    if (result.kind === "result") {
+      this.pages.change((item) => {
+        const call = item.seq === result.callSeq ? item.blocks?.find((b) => b.id === result.callId) : undefined;
+        if (call) Object.assign(call, { result: r.seq, state: result.isError ? "error" : "ok" });
+      });
     }
     const index = this.all ? this.total : r.item.index;
     this.total = this.all ? this.total + 1 : r.items;
@@ -303,8 +319,6 @@ export class ConversationView extends Part {
         : ""}
       ${onSurface && !closed && item.kind !== "prune" ? html`<button class="bare" @click=${do_(async () => {
                 await act.pin(m, item.seq, !item.pinned);
-                item.pinned = !item.pinned;
-                this.requestUpdate();
               })}>${item.pinned ? "unpin" : "pin"}</button>` : ""}
       ${item.kind === "result" && onSurface && !closed && item.pruned === null ? html`<button class="bare" ?disabled=${m.busy} @click=${do_(() => act.edit(m, "prune", { nodes: [item.seq] }))}>prune</button>` : ""}
       ${isPrompt || item.kind === "assistant" ? html`<button class="bare" @click=${do_(() => act.fork(m, item.seq))}>fork</button>` : ""}

@@ -69,7 +69,15 @@ export class LogView extends Part {
       this.begun = true;
       this.chosen = this.total - 1;
       this.toEnd();
-    } else if (this.follow && !this.list.atEnd(2)) this.toEnd();
+    } else if (this.follow) {
+      if (!this.list.atEnd(2)) this.toEnd();
+      this.list.settle();
+    }
+  }
+
+  private scrolled(): void {
+    // What came meanwhile moves the end away; only the reader lets go of it.
+    if (!this.list.untouched) this.follow = this.list.atEnd(40);
   }
 
   private toEnd(): void {
@@ -145,7 +153,7 @@ export class LogView extends Part {
         role="grid"
         aria-label="Events"
         aria-rowcount=${this.total}
-        @scroll=${() => (this.follow = this.list.atEnd(40))}
+        @scroll=${() => this.scrolled()}
       >
         <div class="rows" role="rowgroup" ${css({ height: `${this.list.total()}px` })}>
           ${this.list.items().map((v) => {
