@@ -51,17 +51,17 @@ func (r *Realm) judge(c *natsjs.StreamConfig, subject string) (bad []string) {
 	say(c.Retention != natsjs.LimitsPolicy, "its retention is by interest or as a queue: messages that somebody took would go")
 	say(c.MaxAge != 0, "it forgets messages after %s", c.MaxAge)
 	say(c.MaxMsgs > 0, "it holds at most %d messages", c.MaxMsgs)
-	say(c.MaxMsgsPerSubject > 0, "it holds at most %d messages of a session", c.MaxMsgsPerSubject)
 	say(c.Replicas < r.Replicas, "it has %d replicas, the realm was made with %d", c.Replicas, r.Replicas)
 	say(c.PersistMode != natsjs.DefaultPersistMode, "it acknowledges before it writes (persist_mode async)")
 	say(c.NoAck, "it acknowledges nothing")
 	say(c.Sealed, "it is sealed: nothing can be appended")
-	say(c.DenyPurge || c.DenyDelete, "nothing can be removed from it")
 	say(c.Mirror != nil || len(c.Sources) > 0, "it takes messages from another stream")
 	say(c.SubjectTransform != nil, "it stores messages under other subjects")
 	say(c.AllowMsgTTL, "messages may have a time to live")
 	say(c.MaxMsgSize > 0 && c.MaxMsgSize < minPayload, "it takes messages of at most %d bytes; %d is the least that is needed", c.MaxMsgSize, minPayload)
-	if subject != "" {
+	if subject != "" { // a stream of logs
+		say(c.MaxMsgsPerSubject > 0, "it holds at most %d messages of a session", c.MaxMsgsPerSubject)
+		say(c.DenyPurge, "nothing can be removed from it")
 		say(c.Discard != natsjs.DiscardNew, "when it is full it discards old messages")
 		say(len(c.Subjects) != 1 || c.Subjects[0] != subject, "its subjects are %s and not %s", strings.Join(c.Subjects, ", "), subject)
 	}
