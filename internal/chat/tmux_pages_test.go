@@ -63,20 +63,24 @@ func (p *page) ask(method, path string, body any, out any) {
 	}
 }
 
-// session is the path of the one that the chat is about.
-func (p *page) session() string {
+// session is the path of the one that the chat is about, as soon as it is not
+// the one that it was about before.
+func (p *page) session(before string) (path string) {
 	p.t.Helper()
-	var about struct{ Beside *string }
-	p.ask("GET", "", nil, &about)
-	if about.Beside == nil {
-		p.t.Fatal("the pages stand beside no session")
-	}
-	return "/sessions/" + url.PathEscape(*about.Beside)
+	p.until("a session on the page", func(string) bool {
+		var about struct{ Beside *string }
+		p.ask("GET", "", nil, &about)
+		if about.Beside != nil {
+			path = "/sessions/" + url.PathEscape(*about.Beside)
+		}
+		return path != before
+	})
+	return path
 }
 
 func (p *page) do(what string, body any) {
 	p.t.Helper()
-	p.ask("POST", p.session()+"/"+what, body, &struct{}{})
+	p.ask("POST", p.session("")+"/"+what, body, &struct{}{})
 }
 
 func TestTmuxAPageShowsTheChatAndBothMayAct(t *testing.T) {
@@ -86,7 +90,7 @@ func TestTmuxAPageShowsTheChatAndBothMayAct(t *testing.T) {
 		`{"text":"The beginning of it","cut":"hang","after":1}`, `{"text":"The last answer."}`)
 	p.start("--serve --no-open")
 	page := p.page()
-	before := page.session()
+	before := page.session("")
 
 	// What the page sends, the terminal shows; the session is stored with it.
 	page.do("send", map[string]any{"text": "from the page"})
@@ -140,11 +144,7 @@ func TestTmuxAPageShowsTheChatAndBothMayAct(t *testing.T) {
 	// After a fork the page shows the new session.
 	p.line("/fork")
 	p.sees("the one before:")
-	p.until("the other session", func(string) bool {
-		var about struct{ Beside *string }
-		page.ask("GET", "", nil, &about)
-		return about.Beside != nil && "/sessions/"+url.PathEscape(*about.Beside) != before
-	})
+	page.session(before)
 	page.do("policy", map[string]any{"approve": "all"})
 	page.do("send", map[string]any{"text": "in the fork"})
 	p.sees("The last answer.\n\n>")
