@@ -72,6 +72,8 @@ func exportFormats() []exportFormat {
 		{name: "md", ending: ".md", what: "Markdown for people: an issue, a page", part: true, all: true, write: (*app).exportMarkdown},
 		{name: "html", ending: ".html", what: "one HTML file for a browser: folded, searchable, with images", part: true, all: true, write: (*app).exportHTML},
 		{name: "jsonl", ending: ".jsonl", what: "the log: header and lines of session format 0", write: (*app).exportLines},
+		{name: "openai", what: "the next request, as OpenAI's chat completions take it", write: (*app).exportOpenAI},
+		{name: "anthropic", what: "the next request, as Anthropic's messages take it", write: (*app).exportAnthropic},
 		{name: "zip", ending: ".zip", what: "a package that outcrop import takes back", binary: true, tree: true, write: (*app).exportZip},
 	}
 }
