@@ -11,6 +11,7 @@ import (
 	"github.com/outcrop-dev/outcrop/doctor/internal/dsh"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
+	"github.com/outcrop-dev/outcrop/wire/formats"
 )
 
 // Place says where a log lies in a root of sessions, ROOT/PROJECT/SESSION/FILE.
@@ -115,18 +116,16 @@ func (p *Place) findings(h outcrop.Header) (out []Finding) {
 		return out
 	}
 	for _, e := range entries {
-		if isLater(e.Name()) {
+		n, ok := jsonl.FormatOf(e.Name())
+		switch {
+		case !ok || int64(n) <= h.Format:
+		case n > formats.Newest:
 			add("NEWER_GENERATION", e.Name()+" beside it is a newer generation of the log", "use the program that wrote it, or a newer version of this one")
-			break
+			return out
+		default:
+			add(jsonl.CodeLaterFormat, e.Name()+" beside it is the session in a later format of dsh", "name that file, or the session's id; what is here is what it was before")
+			return out
 		}
 	}
 	return out
-}
-
-// isLater reports the name of a later generation: session.vN.jsonl, N from 1.
-func isLater(name string) bool {
-	rest, ok := strings.CutPrefix(name, "session.v")
-	n, ending, found := strings.Cut(rest, ".")
-	_, err := strconv.ParseUint(n, 10, 32)
-	return ok && found && err == nil && n[0] != '0' && (ending == string(wire.Plain) || ending == string(wire.Zstd))
 }

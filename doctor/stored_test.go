@@ -74,7 +74,8 @@ func TestVerifyFindsALogInAWrongPlace(t *testing.T) {
 		{"where it belongs", jsonl.ProjectKey(cwd), "s1", "s1", "session.lock", nil},
 		{"in another session's folder", jsonl.ProjectKey(cwd), "s2", "s2", "", []string{"error IDENTITY_MISMATCH -1 1"}},
 		{"in another project's folder", "--home-y--", "s1", "s1", "", []string{"error MISPLACED_LOG -1 1"}},
-		{"beside a newer generation", jsonl.ProjectKey(cwd), "s1", "s1", "session.v3.jsonl.zstd", []string{"error NEWER_GENERATION -1 1"}},
+		{"beside a newer generation", jsonl.ProjectKey(cwd), "s1", "s1", "session.v5.jsonl.zstd", []string{"error NEWER_GENERATION -1 1"}},
+		{"beside a later format", jsonl.ProjectKey(cwd), "s1", "s1", "session.v3.jsonl.zstd", []string{"error LATER_FORMAT -1 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found, sum := verify(t, memory(file, wire.Plain), doctor.Options{Place: &doctor.Place{

@@ -411,7 +411,7 @@ func TestVerifySaysWhatIsNoSession(t *testing.T) {
 		"a header without its newline":  {file: []byte(dshHeader), enc: wire.Plain},
 		"another JSON file":             {file: []byte(`{"a":1}` + "\n"), enc: wire.Plain},
 		"a plain log under .zstd":       {file: plain(dshHeader), enc: wire.Zstd},
-		"a later format":                {file: plain(`{"type":"session","version":3,"id":"x"}`), enc: wire.Plain, format: "dsh-v3", newer: true},
+		"a format that is not known":    {file: plain(`{"type":"session","version":5,"id":"x"}`), enc: wire.Plain, format: "dsh-v5", newer: true},
 		"a session with a relative cwd": {file: plain(`{"type":"session","version":0,"id":"s","createdAt":1,"delegationDepth":0,"cwd":"x"}`), enc: wire.Plain, format: "dsh-v0", session: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -314,7 +314,7 @@ func (p *parser) finish(end *ending) {
 		}
 		p.damage(e)
 	}
-	p.tail = Tail{Good: p.size}
+	p.tail, p.nextSeq = Tail{Good: p.size}, p.next
 	if p.damaged == nil {
 		return
 	}

@@ -31,6 +31,8 @@ type Reader struct {
 
 	upgraded int
 	lower    *formats.Lower // of the last Records; nil for formats 0 and 1
+	carry    *formats.Lower // that Records begins with
+	nextSeq  outcrop.Seq    // in the file, when Records has ended
 }
 
 // Tail says how the file ends, once Records has ended.
@@ -100,6 +102,15 @@ func (r *Reader) HeaderEnd() int64 { return r.from }
 // 2 or later cannot be begun so: what its events become depends on those before.
 func (r *Reader) Begin(offset int64, seq outcrop.Seq) { r.begin, r.first = offset, seq }
 
+// GoOn makes Records begin where those of another reader of the same file ended:
+// behind what it read, at Tail().Good. That reader must have come to the end by
+// itself, with nothing recovered behind that place. It is not used again: what it
+// knew of the events that it read is taken over. Call it before Records.
+func (r *Reader) GoOn(from *Reader) {
+	r.begin, r.first = from.tail.Good, from.nextSeq
+	r.carry = from.lower
+}
+
 // CheckContent makes Records look for duplicate names, invalid UTF-8 and
 // numbers that JavaScript cannot hold, and warn of them. It costs a second pass
 // over the text. Call it before Records.
@@ -148,7 +159,9 @@ func (r *Reader) Records() iter.Seq2[outcrop.Record, error] {
 		}
 		p.up.ids = r.resultIDs
 		if r.header.Format >= 2 {
-			r.lower = formats.NewLower(int(r.header.Format))
+			if r.lower, r.carry = r.carry, nil; r.lower == nil {
+				r.lower = formats.NewLower(int(r.header.Format))
+			}
 			p.emit = func(rec outcrop.Record) bool { return yield(rec, nil) }
 		}
 		var s source

@@ -3,6 +3,7 @@ package repair
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/outcrop-dev/outcrop"
@@ -10,6 +11,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
+	"github.com/outcrop-dev/outcrop/wire/formats"
 )
 
 // A header is the first line of a log, or what is left of it. Made anew it has
@@ -35,6 +37,9 @@ func (m *mender) header(l salvaged) (rest []byte, err error) {
 	case headErr == nil && l.size <= wire.MaxHeader:
 		return nil, m.found(h, text, l)
 	case errors.Is(headErr, outcrop.ErrUnsupported):
+		if n, ok := formats.FormatOf(l.text); ok && n > 0 && n <= formats.Newest {
+			return nil, notRepairable(jsonl.CodeLaterFormat, fmt.Sprintf("the log is in format %d of dsh, which is read and never written", n), "outcrop fork --at SEQ takes what is good of it into a new session")
+		}
 		return nil, notRepairable(outcrop.CodeOf(headErr), reason(headErr), "use a program that knows the format")
 	case outcrop.CodeOf(headErr) == "HEADER_RETIRED":
 		return nil, notRepairable("HEADER_RETIRED", reason(headErr), "the log is from before this format")

@@ -26,7 +26,7 @@ var brokenWays = []struct {
 	{"a header without its newline", func(l []string) string { return l[0] }},
 	{"no header", func(l []string) string { return text(l[1:]) }},
 	{"a byte order mark", func(l []string) string { return "\xef\xbb\xbf" + text(l) }},
-	{"a later format", func(l []string) string { return strings.Replace(text(l), `"version":0`, `"version":3`, 1) }},
+	{"a format that is not known", func(l []string) string { return strings.Replace(text(l), `"version":0`, `"version":5`, 1) }},
 	{"retired members", func(l []string) string {
 		return strings.Replace(text(l), `"version":0`, `"version":0,"sandboxMode":"x"`, 1)
 	}},

@@ -48,7 +48,7 @@ the chain of events that took its place on the surface.`,
 }
 
 func lineageJSON(l *seen, g lineage.Lineage) []byte {
-	return answer.New().Text("session", l.header.ID).Number("seq", int64(g.Seq)).Text("type", string(l.log.At(g.Seq).Type)).
+	return l.fallback(answer.New().Text("session", l.header.ID).Number("seq", int64(g.Seq)).Text("type", string(l.log.At(g.Seq).Type)).
 		Text("state", g.State).
 		Raw("origins", answer.List(len(g.Origins), func(dst []byte, i int) []byte {
 			x := &g.Origins[i]
@@ -65,7 +65,7 @@ func lineageJSON(l *seen, g lineage.Lineage) []byte {
 			}
 			return append(dst, o.End()...)
 		})).
-		Raw("shadowedBy", answer.Seqs(g.ShadowedBy)).End()
+		Raw("shadowedBy", answer.Seqs(g.ShadowedBy))).End()
 }
 
 func (a *app) lineageText(l *seen, g lineage.Lineage) {

@@ -62,6 +62,7 @@ func (a *app) loadTarget(ctx context.Context, t *desk.Target, v viewFlags) (*see
 	if err := a.judge(t, sd.Tail(), store.Located(err, sd), s.Len(), v.at); err != nil {
 		return nil, err
 	}
+	a.formatNote(sd.Header())
 	l, err := see(sd.Header(), s, v)
 	if err == nil {
 		l.objects = store.ObjectsOf(t.Store)
@@ -98,6 +99,14 @@ func (a *app) judge(t *desk.Target, tail store.Tail, damage error, n int, at int
 	}
 	a.tornNote(t, tail)
 	return nil
+}
+
+// formatNote tells that a log is seen through a conversion, whose seqs are not
+// those of the file.
+func (a *app) formatNote(h outcrop.Header) {
+	if h.Format >= 2 {
+		a.Note("this log is in format %d of dsh: it is shown as format 0, and so are its seqs", h.Format)
+	}
 }
 
 // tornNote tells of a torn tail.

@@ -15,6 +15,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
 
 // listFlags are the flags of ls.
@@ -149,7 +150,23 @@ func (a *app) listRows(ctx context.Context, c *collection.Collection, entries []
 			return nil, err
 		}
 	}
+	for i := range rows {
+		rows[i].laterFormat()
+	}
 	return rows, nil
+}
+
+// laterFormat says of a session in a later format of dsh that it can be read, and
+// how to go on: its state says what is in it.
+func (r *listRow) laterFormat() {
+	text := jsonl.LaterReason(int(r.format()))
+	if r.format() == 0 || r.State == store.StateDamaged || r.State == store.StateNewer || strings.Contains(r.Reason, text) {
+		return
+	}
+	if r.Reason != "" {
+		r.Reason += "; "
+	}
+	r.Reason += text
 }
 
 func (a *app) archivedRows(c *collection.Collection, in string, f listFlags) ([]listRow, error) {
@@ -191,7 +208,19 @@ func (r *listRow) json() []byte {
 	} else {
 		o.Raw("starred", []byte("null")).Raw("tags", []byte("null"))
 	}
-	return o.Bool("archived", r.archived).End()
+	o.Bool("archived", r.archived)
+	if f := r.format(); f > 0 {
+		o.Number("format", f)
+	}
+	return o.End()
+}
+
+// format is the session format of what is stored: 0, or that of a later dsh.
+func (r *listRow) format() int64 {
+	if n, ok := jsonl.FormatOf(r.Path); ok && n > 0 && !r.archived {
+		return int64(n)
+	}
+	return r.Header.Format
 }
 
 // plainTags are the tags that people gave.

@@ -115,6 +115,7 @@ func (a *app) showLog(ctx context.Context, t *desk.Target, at int64) error {
 		return err
 	}
 	defer sd.Close()
+	a.formatNote(sd.Header())
 	n := 0
 	var damage error
 	for r, err := range records.Through(ctx, sd.Records(), outcrop.Seq(at)) {

@@ -90,10 +90,14 @@ func surfaceJSON(l *seen) []byte {
 	return l.fallback(o).End()
 }
 
-// fallback marks an answer about a log without surface markers.
+// fallback marks an answer about a log without surface markers, and one about a
+// log in a later format of dsh, whose seqs are not those of the file.
 func (l *seen) fallback(o *answer.Object) *answer.Object {
 	if l.noMarkers {
 		o.Text("fallback", "no-markers")
+	}
+	if f := l.header.Format; f > 0 {
+		o.Number("format", f)
 	}
 	return o
 }

@@ -122,9 +122,16 @@ func (s *FileStore) Acquire(ctx context.Context, id string) (store.Lease, error)
 	if id != "" && id != name {
 		return nil, s.other(id, name)
 	}
-	if later := s.laterGeneration(); later != "" {
-		f := folder{dir: s.path, state: folderNewer, reason: later + " beside it is a newer generation of the log"}
-		return nil, f.problem("open", name)
+	if h.Format > 0 {
+		return nil, later("open", name, s.path, h.Format)
+	}
+	if name, newer := s.laterFile(); name != "" {
+		f := folder{dir: s.path, state: folderNewer, reason: name + " beside it is a newer generation of the log"}
+		e := f.problem("open", h.ID).(*outcrop.Error)
+		if !newer {
+			e.Err, e.Code, e.Hint = outcrop.ErrReadOnly, CodeLaterFormat, "name that file; "+goOn
+		}
+		return nil, e
 	}
 	l := s.lease()
 	l.path = s.real()
@@ -162,21 +169,29 @@ func inRoot(path string, h outcrop.Header, enc wire.Encoding) (root string, ok b
 	project := filepath.Dir(filepath.Dir(path))
 	place := Store{root: filepath.Dir(project)}
 	want, err := place.pathFor(h, enc)
+	if format, ok := FormatOf(path); ok && h.Format == int64(format) {
+		want = filepath.Join(filepath.Dir(want), filepath.Base(path))
+	}
 	return place.root, err == nil && want == path
 }
 
-// laterGeneration names a newer generation beside a file that has the name of a
-// log in a root.
-func (s *FileStore) laterGeneration() string {
+// laterFile names a log of a later format beside a file that has the name of a
+// log in a root; newer when it is of one that is not known.
+func (s *FileStore) laterFile() (name string, newer bool) {
 	p := s.real()
 	if filepath.Base(p) != logName(s.enc) {
-		return ""
+		return "", false
 	}
 	f, _, err := lookIn(s.disk, filepath.Dir(p))
-	if err != nil {
-		return ""
+	switch {
+	case err != nil:
+		return "", false
+	case f.newer != "":
+		return f.newer, true
+	case f.format > 0 && f.enc != "":
+		return filepath.Base(f.path()), false
 	}
-	return f.newer
+	return "", false
 }
 
 // Read is store.Store's; the value is a *Log. An empty id stands for the

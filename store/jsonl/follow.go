@@ -50,10 +50,11 @@ type following struct {
 	in   *Log
 	enc  wire.Encoding
 
-	from int64       // everything before it was read
-	base outcrop.Seq // seq of the record that begins there
-	next outcrop.Seq // events below it were yielded
-	seen fs.FileInfo // of the file when there was nothing more in it
+	from int64        // everything before it was read
+	base outcrop.Seq  // seq of the record that begins there
+	next outcrop.Seq  // events below it were yielded
+	last *wire.Reader // of a later format: what came to from, and goes on there
+	seen fs.FileInfo  // of the file when there was nothing more in it
 }
 
 func newFollowing(disk faultfs.FS, in *Log, enc wire.Encoding) *following {
@@ -80,10 +81,23 @@ func (f *following) Next(ctx context.Context) iter.Seq2[outcrop.Record, error] {
 		}
 		if f.read(r, yield) {
 			f.seen = fi
-			if good := r.Tail().Good; good > f.from {
-				f.from, f.base = good, f.next
-			}
+			f.reached(r)
 		}
+	}
+}
+
+// reached notes the border to which a reader came.
+func (f *following) reached(r *wire.Reader) {
+	good := r.Tail().Good
+	switch {
+	case good <= f.from:
+	case r.Format() < 2:
+		f.from, f.base = good, f.next
+	case r.Tail().Recovered == 0:
+		f.from, f.last = good, r
+	default:
+		// What became of the events behind the border is known already.
+		f.from, f.last = r.HeaderEnd(), nil
 	}
 }
 
@@ -129,6 +143,13 @@ func (f *following) whole(size int64) (*wire.Reader, error) {
 	}
 	if last.Known && !last.Torn {
 		return r, nil
+	}
+	if f.last != nil {
+		// A reader that goes on can read once.
+		f.from, f.last = r.HeaderEnd(), nil
+		if r, err = f.reader(size); err != nil {
+			return nil, err
+		}
 	}
 	for range r.Records() {
 	}
@@ -184,7 +205,10 @@ func (f *following) reader(size int64) (*wire.Reader, error) {
 	if err != nil {
 		return nil, at(f.in.path, err)
 	}
-	if f.from > r.HeaderEnd() {
+	switch {
+	case f.last != nil:
+		r.GoOn(f.last)
+	case f.from > r.HeaderEnd():
 		r.Begin(f.from, f.base)
 	}
 	return r, nil

@@ -18,9 +18,11 @@
 // beside it, as FILE.lock, FILE.torn-OFFSET and FILE.attachments. The attachments
 // of a root lie beside the root, in attachments/v1, see package blob.
 //
-// A folder with a session.vN.jsonl or session.vN.jsonl.zstd (N at least 1) holds
-// a later generation of its log: it is read through its older file and never
-// written.
+// A folder with a session.vN.jsonl or session.vN.jsonl.zstd, N from 1 on, holds
+// the log in a later format of dsh: the highest one is the session, the files of
+// lower ones are what it was before. Formats 1 to 4 are read, and never written;
+// of a log in a format that is not known the highest known one is shown, with a
+// notice.
 //
 // # Writing
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
+	"github.com/outcrop-dev/outcrop/wire/formats"
 )
 
 const (
@@ -184,9 +185,10 @@ func IsLogPath(target string) bool {
 // folder is what lies in a session's folder.
 type folder struct {
 	dir    string
+	format int           // of the log: the highest that can be read
 	enc    wire.Encoding // of the log, "" when there is none that can be read
 	locked bool          // there is a lock file
-	newer  string        // the file of the newest later generation, "" without one
+	newer  string        // the file of the newest format that is not known, "" without one
 	state  folderState
 	reason string // why the log cannot be continued; "" when it can
 }
@@ -196,19 +198,41 @@ type folderState uint8
 const (
 	folderOK folderState = iota
 	folderDamaged
-	folderNewer
+	folderLater // of a later format of dsh: it is read
+	folderNewer // and of one that is not known
 )
 
-func (f *folder) path() string { return filepath.Join(f.dir, logName(f.enc)) }
+func (f *folder) path() string { return filepath.Join(f.dir, FileName(f.format, f.enc)) }
 
 // problem is the error for a folder whose log is not opened.
 func (f *folder) problem(op, id string) error {
 	e := &outcrop.Error{Op: op, Session: id, Path: f.dir, Seq: -1, Offset: -1, Err: outcrop.ErrDamaged, Msg: f.reason}
-	if f.state == folderNewer {
+	switch f.state {
+	case folderNewer:
 		e.Err, e.Code, e.Hint = errors.Join(outcrop.ErrReadOnly, outcrop.ErrUnsupported), "NEWER_GENERATION", "use the program that wrote it, or a newer version of this one"
+	case folderLater:
+		return later(op, id, f.path(), int64(f.format))
 	}
 	return e
 }
+
+// later is the error for a log of a later format that is to be written.
+func later(op, id, path string, format int64) error {
+	return &outcrop.Error{Op: op, Session: id, Path: path, Code: CodeLaterFormat, Seq: -1, Offset: -1, Err: outcrop.ErrReadOnly,
+		Msg: fmt.Sprintf("the log is in format %d of dsh, which is read and never written", format), Hint: goOn}
+}
+
+// CodeLaterFormat is the code of the error for a log of a later format of dsh
+// that is to be continued (outcrop.ErrReadOnly).
+const CodeLaterFormat outcrop.Code = "LATER_FORMAT"
+
+// LaterReason is what a listing says of a log in a later format of dsh, whatever
+// its state.
+func LaterReason(format int) string {
+	return fmt.Sprintf("format %d of dsh, read only: run, chat and fork go on in a new session", format)
+}
+
+const goOn = "outcrop run --session, outcrop chat --session and outcrop fork go on in a new session"
 
 // lookIn reads a session's folder. ok is false when no log lies in it.
 func lookIn(disk faultfs.FS, dir string) (f folder, ok bool, err error) {
@@ -221,36 +245,43 @@ func lookIn(disk faultfs.FS, dir string) (f folder, ok bool, err error) {
 
 func lookAt(disk faultfs.FS, dir string, entries []fs.DirEntry) (f folder, ok bool, err error) {
 	f.dir = dir
+	var log fs.DirEntry // of the highest format
 	both := false
 	for _, e := range entries {
 		name := e.Name()
+		n, isLog := formatOf(name)
 		switch {
 		case name == logStem+".lock":
 			f.locked = true
-		case name == logName(wire.Plain), name == logName(wire.Zstd):
-			if f.enc != "" {
-				both = true
-			}
-			f.enc, _ = wire.EncodingOf(name)
-			if !regular(disk, dir, e) {
-				f.state, f.reason = folderDamaged, name+" is not a regular file"
-			}
-		case isGeneration(name):
-			if f.newer == "" || generation(name) > generation(f.newer) {
+		case !isLog:
+		case n > formats.Newest:
+			if m, _ := formatOf(f.newer); f.newer == "" || n > m {
 				f.newer = name
 			}
+		case log == nil || n > f.format:
+			log, f.format, both = e, n, false
+		case n == f.format:
+			both = true
 		}
+	}
+	if log != nil {
+		f.enc, _ = wire.EncodingOf(log.Name())
 	}
 	switch {
 	case both:
 		f.enc, f.state, f.reason = wire.Plain, folderDamaged, "the folder has a plain and a zstd log: one of them does not belong here"
-	case f.reason != "":
-		f.enc = ""
+	case log != nil && !regular(disk, dir, log):
+		f.enc, f.state, f.reason = "", folderDamaged, log.Name()+" is not a regular file"
 	case f.newer != "":
-		f.state, f.reason = folderNewer, "the folder has "+f.newer+", a newer generation of the log"
+		n, _ := formatOf(f.newer)
+		f.state, f.reason = folderNewer, fmt.Sprintf("the folder has %s, written by a newer dsh (format %d)", f.newer, n)
 		if f.enc == "" {
 			f.reason += ", and no log that this version can read"
+		} else {
+			f.reason += fmt.Sprintf("; what is shown is %s, which is older", filepath.Base(f.path()))
 		}
+	case f.format > 0:
+		f.state, f.reason = folderLater, LaterReason(f.format)
 	}
 	return f, f.enc != "" || f.reason != "", nil
 }
@@ -265,26 +296,42 @@ func regular(disk faultfs.FS, dir string, e fs.DirEntry) bool {
 	return e.Type().IsRegular()
 }
 
-func isGeneration(name string) bool { return generation(name) > 0 }
+// FileName is the name that the log of a session format has in a session's
+// folder: session.jsonl, session.vN.jsonl, or either with .zstd.
+func FileName(format int, enc wire.Encoding) string {
+	if format == 0 {
+		return logName(enc)
+	}
+	return logStem + ".v" + strconv.Itoa(format) + "." + string(enc)
+}
 
-// generation is N of session.vN.jsonl and session.vN.jsonl.zstd, else 0.
-func generation(name string) int {
-	rest, ok := strings.CutPrefix(name, logStem+".v")
+// FormatOf is the session format of a file in a session's folder, by its name;
+// false when it is no log.
+func FormatOf(path string) (int, bool) { return formatOf(filepath.Base(path)) }
+
+// formatOf is 0 for session.jsonl and session.jsonl.zstd, and N for
+// session.vN.jsonl and session.vN.jsonl.zstd.
+func formatOf(name string) (int, bool) {
+	rest, ok := strings.CutPrefix(name, logStem+".")
 	if !ok {
-		return 0
+		return 0, false
+	}
+	if rest == string(wire.Plain) || rest == string(wire.Zstd) {
+		return 0, true
 	}
 	num, ending, _ := strings.Cut(rest, ".")
-	if ending != string(wire.Plain) && ending != string(wire.Zstd) || len(num) == 0 || len(num) > 9 || num[0] == '0' {
-		return 0
+	num, ok = strings.CutPrefix(num, "v")
+	if !ok || ending != string(wire.Plain) && ending != string(wire.Zstd) || len(num) == 0 || len(num) > 9 || num[0] == '0' {
+		return 0, false
 	}
 	n := 0
 	for _, c := range num {
 		if c < '0' || c > '9' {
-			return 0
+			return 0, false
 		}
 		n = 10*n + int(c-'0')
 	}
-	return n
+	return n, true
 }
 
 // find looks for a session's folder under all projects: its id alone does not
@@ -343,12 +390,18 @@ func (s *Store) placed(h outcrop.Header, id string, f folder) error {
 	if EncodeSegment(h.ID) != filepath.Base(f.dir) {
 		return misplaced("IDENTITY_MISMATCH", fmt.Sprintf("the header names session %q", h.ID))
 	}
+	if h.Format != int64(f.format) {
+		return &outcrop.Error{Op: "open", Session: id, Path: f.path(), Code: "FORMAT_MISMATCH", Line: 1, Seq: -1, Offset: -1, Err: outcrop.ErrDamaged,
+			Msg:  fmt.Sprintf("the header says session format %d, the name of the file format %d", h.Format, f.format),
+			Hint: "name the log file itself to look at it"}
+	}
 	want, err := s.pathFor(h, f.enc)
-	if err == nil && want == f.path() {
+	if err == nil && filepath.Dir(want) == f.dir {
 		return nil
 	}
 	if err == nil {
 		// Another name of the same file, by a link, is the same place.
+		want = filepath.Join(filepath.Dir(want), filepath.Base(f.path()))
 		a, errA := s.disk.Stat(want)
 		b, errB := s.disk.Stat(f.path())
 		if errA == nil && errB == nil && faultfs.SameFile(a, b) {

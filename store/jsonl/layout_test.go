@@ -166,7 +166,7 @@ func TestOneBadNeighbourHidesNobody(t *testing.T) {
 	must(t, os.Remove(file("pipe")))
 	makePipe(t, file("pipe"))
 	put(file("both")+".zstd", []byte("x"))
-	put(filepath.Join(project, "newer", "session.v3.jsonl"), []byte("x"))
+	put(filepath.Join(project, "newer", "session.v5.jsonl"), []byte("x"))
 	put(filepath.Join(project, "newest", "session.v12.jsonl.zstd"), []byte("x"))
 	put(file("empty"), nil)
 	must(t, os.Rename(file("leftover"), file("leftover")+".0123456789ab.tmp"))

@@ -121,16 +121,18 @@ func (s *Store) look(lk *looker, dir string) (store.Info, bool) {
 		in.ID = name
 	}
 	switch {
-	case f.reason != "":
+	case f.state == folderNewer:
+		in.State, in.Reason = store.StateNewer, f.reason
+	case f.state == folderDamaged:
 		in.State, in.Reason = store.StateDamaged, f.reason
-		if f.state == folderNewer {
-			in.State = store.StateNewer
-		}
 	case in.Header.ID != "":
 		if err := s.placed(in.Header, name, f); err != nil {
 			// It is found under the name of its folder, whatever it says.
 			in.ID, in.State, in.Reason = name, store.StateDamaged, err.(*outcrop.Error).Msg
 		}
+	}
+	if f.state == folderLater && (in.State == store.StateOK || in.State == store.StateOpenTurn) {
+		in.Reason = joinReason(in.Reason, f.reason)
 	}
 	if f.locked {
 		lk.locked(&in, lockIn(dir))
@@ -220,7 +222,10 @@ func (lk *looker) file(path string, enc wire.Encoding) store.Info {
 	case err != nil:
 		in.State, in.Reason = store.StateDamaged, osReason(err)
 	case last.Known:
-		if in.Events = int64(last.Seq) + 1; last.Time > 0 {
+		if in.Events = int64(last.Seq) + 1; h.Format >= 2 {
+			in.Events = -1 // its seqs are not those of the view
+		}
+		if last.Time > 0 {
 			in.UpdatedAt = last.Time
 		}
 		if last.Turn == wire.TurnOpen {

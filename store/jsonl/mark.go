@@ -18,15 +18,22 @@ const markBytes = 512
 // Mark is store.Marked's: which file it is, where the next record begins, its
 // seq, and a digest of the bytes before it. A file that took the name of the one
 // that was read may differ anywhere: it is another. Behind a border that was not whole yet there is none.
+// The seq is the one in the view when the log is of a later format.
 func (f *following) Mark() string {
-	if f.base != f.next {
+	base := f.base
+	if f.in.Header().Format >= 2 {
+		if base = f.next; f.last == nil {
+			return ""
+		}
+	}
+	if base != f.next {
 		return ""
 	}
 	d, ok := f.digestBefore(f.from)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%s %d %d %d %s", f.enc, fileID(f.in.info), f.from, f.base, d)
+	return fmt.Sprintf("%s %d %d %d %s", f.enc, fileID(f.in.info), f.from, base, d)
 }
 
 // Resume is store.Marked's.
@@ -43,8 +50,10 @@ func (f *following) Resume(mark string) bool {
 	if d, ok := f.digestBefore(from); !ok || d != digest {
 		return false
 	}
-	f.from = from
-	f.base, f.next = outcrop.Seq(base), outcrop.Seq(base)
+	if f.next = outcrop.Seq(base); f.in.Header().Format >= 2 {
+		return true // what later events become depends on all of them: it is read again, and passed over
+	}
+	f.from, f.base = from, outcrop.Seq(base)
 	return true
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
-	"github.com/outcrop-dev/outcrop/wire"
 )
 
 // A session that is moved keeps its files as they are. Each gets a second name
@@ -74,7 +73,8 @@ func (h *held) Close() error {
 
 // isLog reports the name of a log or of a later generation of one.
 func isLog(name string) bool {
-	return name == logName(wire.Plain) || name == logName(wire.Zstd) || isGeneration(name)
+	_, ok := formatOf(name)
+	return ok
 }
 
 // movable are the files of a session's folder, logs last. Locks and logs that

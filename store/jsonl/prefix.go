@@ -27,6 +27,9 @@ func (s *Store) PutPrefix(ctx context.Context, parent string, through outcrop.Se
 		return false, err
 	}
 	defer src.Close()
+	if src.Header().Format > 0 {
+		return false, nil
+	}
 	if through < 0 {
 		last, err := wire.LastEvents(src.f, src.Size(), f.enc)
 		if err != nil || !last.Known || last.Torn {

@@ -541,7 +541,7 @@ func TestAListingThatKnowsWhatDidNotChangeSaysTheSame(t *testing.T) {
 	}
 	want("left with an open turn", 1, "s1 open-turn")
 	want("that again", 0, "s1 open-turn")
-	writeFile(t, w.mem, shelfRoot+"/--home-dev--/s1/session.v1.jsonl", "{}\n")
+	writeFile(t, w.mem, shelfRoot+"/--home-dev--/s1/session.v5.jsonl", "{}\n")
 	want("with a newer generation", 1, "s1 newer")
 	// The same id in a second folder.
 	writeFile(t, w.mem, shelfRoot+"/--x--/s1/session.jsonl.zstd", w.file["session.jsonl.zstd"])
