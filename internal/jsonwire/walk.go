@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"unsafe"
 )
 
 // The functions in this file read text that Value has already found valid.
@@ -215,10 +216,8 @@ func KeyIs(key []byte, name string) bool {
 
 // Key is a name from Members with its escapes decoded.
 func Key(key []byte) string {
-	for _, c := range key {
-		if c == '\\' {
-			return unescape(key)
-		}
+	if at := bytes.IndexByte(key, '\\'); at >= 0 {
+		return unescape(key, at)
 	}
 	return string(key)
 }
@@ -252,12 +251,22 @@ func TextIs(v []byte, s string) bool {
 	return false
 }
 
-func unescape(b []byte) string {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if c != '\\' || i+1 >= len(b) {
-			out = append(out, c)
+// unescape decodes the text of a string whose first escape stands at the offset
+// at. What lies between escapes is copied as a whole.
+func unescape(b []byte, at int) string {
+	out := append(make([]byte, 0, len(b)), b[:at]...)
+	for i := at; i < len(b); i++ {
+		if b[i] != '\\' {
+			n := bytes.IndexByte(b[i:], '\\')
+			if n < 0 {
+				n = len(b) - i
+			}
+			out = append(out, b[i:i+n]...)
+			i += n - 1
+			continue
+		}
+		if i+1 >= len(b) {
+			out = append(out, b[i])
 			continue
 		}
 		i++
@@ -274,7 +283,7 @@ func unescape(b []byte) string {
 			out = append(out, '\t')
 		case 'u':
 			if i+5 > len(b) {
-				return string(out)
+				return unsafe.String(unsafe.SliceData(out), len(out))
 			}
 			u := hex4(b[i+1:])
 			i += 4
@@ -291,7 +300,7 @@ func unescape(b []byte) string {
 			out = append(out, b[i])
 		}
 	}
-	return string(out)
+	return unsafe.String(unsafe.SliceData(out), len(out)) // nobody else has it
 }
 
 // appendUnit writes one UTF-16 code unit as UTF-8, a surrogate as WTF-8.

@@ -1,0 +1,70 @@
+package jsonwire
+
+// Visit walks the members of the object that begins at or after offset i, once,
+// and returns the offset behind it. visit is told each name, as it stands
+// between its quotes, and where its value begins; it returns the offset behind
+// the value, when it has gone over it itself, or 0. So a text inside a deep value
+// is passed over once, where Members passes over it once for each level.
+//
+// What is no object is skipped. Like Members it is for text that is known to be
+// valid.
+func Visit(b []byte, i int, visit func(key []byte, at int) (end int)) int {
+	if i = Space(b, i); i >= len(b) || b[i] != '{' {
+		return Skip(b, i)
+	}
+	for i++; ; i++ {
+		i = Space(b, i)
+		if i >= len(b) || b[i] != '"' {
+			return closed(b, i)
+		}
+		end := SkipString(b, i)
+		key := b[i+1 : max(i+1, end-1)]
+		if i = Space(b, end); i >= len(b) || b[i] != ':' {
+			return closed(b, i)
+		}
+		i = Space(b, i+1)
+		if end = visit(key, i); end <= i {
+			end = Skip(b, i)
+		}
+		if i = Space(b, end); i >= len(b) || b[i] != ',' {
+			return closed(b, i)
+		}
+	}
+}
+
+// VisitElements is Visit for the elements of an array.
+func VisitElements(b []byte, i int, visit func(at int) (end int)) int {
+	if i = Space(b, i); i >= len(b) || b[i] != '[' {
+		return Skip(b, i)
+	}
+	if i = Space(b, i+1); i < len(b) && b[i] == ']' {
+		return i + 1
+	}
+	for i < len(b) {
+		i = Space(b, i)
+		end := visit(i)
+		if end <= i {
+			end = Skip(b, i)
+		}
+		if i = Space(b, end); i >= len(b) || b[i] != ',' {
+			return closed(b, i)
+		}
+		i++
+	}
+	return len(b)
+}
+
+// closed is the offset behind the bracket at i.
+func closed(b []byte, i int) int { return min(i+1, len(b)) }
+
+// TextAt decodes the string that begins at offset i and returns the offset
+// behind it. ok is false for another kind; end is 0 then.
+func TextAt(b []byte, i int) (s string, end int, ok bool) {
+	if i >= len(b) || b[i] != '"' {
+		return "", 0, false
+	}
+	if end = SkipString(b, i); end-1 < i+1 {
+		return "", 0, false
+	}
+	return Key(b[i+1 : end-1]), end, true
+}
