@@ -74,6 +74,7 @@ func exportFormats() []exportFormat {
 		{name: "jsonl", ending: ".jsonl", what: "the log: header and lines of session format 0", write: (*app).exportLines},
 		{name: "openai", what: "the next request, as OpenAI's chat completions take it", write: (*app).exportOpenAI},
 		{name: "anthropic", what: "the next request, as Anthropic's messages take it", write: (*app).exportAnthropic},
+		{name: "script", what: "what the model said, to play it again (run --script)", write: (*app).exportScript},
 		{name: "zip", ending: ".zip", what: "a package that outcrop import takes back", binary: true, tree: true, write: (*app).exportZip},
 	}
 }

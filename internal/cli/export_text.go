@@ -9,6 +9,7 @@ import (
 	"github.com/outcrop-dev/outcrop/exchange/html"
 	"github.com/outcrop-dev/outcrop/exchange/lines"
 	"github.com/outcrop-dev/outcrop/exchange/markdown"
+	"github.com/outcrop-dev/outcrop/exchange/scripts"
 	"github.com/outcrop-dev/outcrop/exchange/transcript"
 	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
@@ -77,4 +78,16 @@ func (a *app) exportLines(ctx context.Context, t *desk.Target, to exportTo, o ex
 		return exported{}, exit.Unreadable(err)
 	}
 	return exported{masked: rep.Masked, tail: rep.Tail, damage: rep.Damage}, nil
+}
+
+func (a *app) exportScript(ctx context.Context, t *desk.Target, to exportTo, o exportOptions) (exported, error) {
+	rep, err := scripts.Write(ctx, to.w, exportSource(t), scripts.Options{Raw: o.Raw, Before: o.Before})
+	if err != nil {
+		return exported{}, exit.Unreadable(err)
+	}
+	done := exported{masked: rep.Masked, tail: rep.Tail, damage: rep.Damage}
+	if rep.Replies == 0 {
+		done.notes = append(done.notes, "the log shows no reply of a model: the script is empty")
+	}
+	return done, nil
 }
