@@ -1,7 +1,6 @@
 package viewer
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -123,46 +122,6 @@ func (v *Viewer) setTag(a *answerer, id, tag string, set bool) error {
 		facts.Schema
 		Changed bool `json:"changed"`
 	}{facts.V1, changed})
-}
-
-// shelve moves a session out of the store.
-func (v *Viewer) shelve(shelf string) handler {
-	return func(a *answerer) error {
-		var in struct {
-			Tree bool `json:"tree"`
-		}
-		if err := a.in(&in); err != nil {
-			return err
-		}
-		id := a.r.PathValue("session")
-		ctx := context.WithoutCancel(a.r.Context())
-		v.list.Forget()
-		switch _, there := v.list.Info(ctx, id); {
-		case v.o.Shelve == nil:
-			return &problem{status: http.StatusForbidden, code: "READ_ONLY", msg: "this server moves no sessions"}
-		case id == "" || !there:
-			return notFound("SESSION_NOT_FOUND", "no session has this id")
-		case v.runningOf(id) != nil:
-			return &problem{status: http.StatusConflict, code: "BUSY", msg: "the session is continued here", hint: "release it first"}
-		}
-		v.shelving.Lock()
-		defer v.shelving.Unlock()
-		moved, err := v.o.Shelve(ctx, id, shelf, in.Tree)
-		if err != nil {
-			return mendable(err)
-		}
-		v.list.Forget()
-		out := struct {
-			facts.Schema
-			To       string       `json:"to"`
-			Sessions []facts.Text `json:"sessions"`
-		}{Schema: facts.V1, To: shelf, Sessions: []facts.Text{}}
-		for _, id := range moved {
-			out.Sessions = append(out.Sessions, facts.Text(id))
-			v.streams.Nudge(id)
-		}
-		return a.ok(out)
-	}
 }
 
 // mendable makes an answer of an error that the caller's part of the program

@@ -526,6 +526,11 @@ func TestTheReferenceNamesEachPath(t *testing.T) {
 			t.Errorf("docs/http.md does not name %s", m[1])
 		}
 	}
+	for _, m := range regexp.MustCompile(`(?:get|post)\("(/api/[^"{]+)`).FindAllStringSubmatch(string(code), -1) {
+		if !strings.Contains(text, m[1]) {
+			t.Errorf("docs/http.md does not name %s", m[1])
+		}
+	}
 	change, err := os.ReadFile("change.go")
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,8 @@ func (v *Viewer) routes() {
 	get("/api/v1/search", v.searchAll)
 	get("/api/v1/sessions", v.sessions)
 	get("/api/v1/sessions/tree", v.tree)
+	get("/api/v1/shelves/{shelf}", v.shelved)
+	post("/api/v1/shelves/{shelf}/restore", v.restore)
 	get("/api/v1/attachments/{id}", v.attachment)
 	post("/api/v1/attachments", v.attach)
 	post(tokenPath, v.trade)
@@ -38,6 +40,7 @@ func (v *Viewer) routes() {
 	get(one+"/requests/{request}", v.one(v.request))
 	get(one+"/numbers", v.one(v.numbers))
 	get(one+"/find", v.one(v.find))
+	get(one+"/export", v.export)
 	get(one+"/live", v.one(v.live))
 
 	for name, h := range v.changes() {
@@ -76,5 +79,7 @@ func (v *Viewer) about(a *answerer) error {
 		Time     int64        `json:"time"`
 		Running  []facts.Text `json:"running"`
 		Beside   *facts.Text  `json:"beside"`
-	}{facts.V1, "outcrop", v.o.Version, veil.Text(v.o.Store.Address()), v.access.token != "", v.o.Runner != nil, v.o.Search != nil, v.o.Demo, v.o.Now(), running, beside})
+		Shelves  bool         `json:"shelves"`
+		Exports  []exportForm `json:"exports"`
+	}{facts.V1, "outcrop", v.o.Version, veil.Text(v.o.Store.Address()), v.access.token != "", v.o.Runner != nil, v.o.Search != nil, v.o.Demo, v.o.Now(), running, beside, v.o.Shelves != nil, v.exportForms()})
 }

@@ -24,10 +24,11 @@
 //
 //	access.go   who may ask               change.go   what an agent is told
 //	routes.go   paths                     edit.go     edits of the history
-//	answer.go   JSON and errors           care.go     forks, names, shelves
-//	read.go     one session               running.go  agents of this process
-//	look.go     its pictures and requests beside.go   a chat and its page
-//	list.go     all sessions              serve.go    the server
+//	answer.go   JSON and errors           care.go     forks, names, tags
+//	read.go     one session               shelves.go  archive and trash
+//	look.go     its pictures and requests export.go   a session as a file
+//	list.go     all sessions              running.go  agents of this process
+//	serve.go    the server                beside.go   a chat and its page
 package viewer
 
 import (
@@ -62,10 +63,10 @@ type Options struct {
 	Runner Runner
 	// Search looks into the text of all sessions; nil: that cannot be asked.
 	Search *search.Index
-	// Shelve moves a session, and with tree all that come from it, to a shelf:
-	// "archive" or "trash". It returns the ids of those that it moved. Nil: no
-	// session is moved.
-	Shelve func(ctx context.Context, id, shelf string, tree bool) ([]string, error)
+	// Shelves hold what was put away; nil: no session is moved.
+	Shelves Shelves
+	// Exports are the forms in which a session can be taken away.
+	Exports []Export
 	// Price says what models cost; nil: nobody knows.
 	Price usage.Price
 
@@ -91,9 +92,10 @@ type Viewer struct {
 	streams *stream.Set
 	log     *slog.Logger
 
-	beside   atomic.Pointer[string] // the session that a Companion shows
-	counting chan struct{}          // a token for who counts calls beside a request
-	shelving sync.Mutex
+	beside    atomic.Pointer[string] // the session that a Companion shows
+	counting  chan struct{}          // a token for who counts calls beside a request
+	exporting chan struct{}          // a token for each export that is made
+	shelving  sync.Mutex
 
 	life context.Context
 	stop context.CancelFunc
@@ -122,7 +124,7 @@ func New(o Options) (*Viewer, error) {
 	}
 	v := &Viewer{o: o, access: a, log: o.Logger, running: map[string]*running{},
 		open: opened.New(opened.Options{Store: o.Store, Logger: o.Logger})}
-	v.counting = make(chan struct{}, 1)
+	v.counting, v.exporting = make(chan struct{}, 1), make(chan struct{}, mostExports)
 	v.life, v.stop = context.WithCancel(context.Background())
 	v.list = listing.New(listing.Options{Store: o.Store, Price: o.Price, Spawn: v.spawn})
 	v.index = newIndexer(v)

@@ -49,6 +49,7 @@ type options struct {
 	noToken bool
 	store   store.Store // nil: a plain jsonl store in a folder
 	script  string      // of the model; "": sessions cannot be continued
+	tune    func(o *viewer.Options)
 }
 
 func newWorld(t testing.TB, o options) *world {
@@ -70,6 +71,9 @@ func newWorld(t testing.TB, o options) *world {
 		Now: w.now, NewID: w.newID, Random: func(b []byte) { rand.Read(b) }}
 	if o.noToken {
 		vo.Token = ""
+	}
+	if o.tune != nil {
+		o.tune(&vo)
 	}
 	if o.script != "" {
 		sc, err := script.Parse("test", []byte(o.script))

@@ -121,10 +121,8 @@ func (a *app) listen(ctx context.Context, st store.Store, addr string) (l net.Li
 	o = viewer.Options{
 		Store: st, Addr: net.JoinHostPort(host, port), Runner: &runner{desk: a.Desk}, Price: price,
 		Version: version(), Demo: a.Env.Program + " demo", Now: a.Now, NewID: a.Env.NewID, Logger: a.Logger,
-		Random: func(b []byte) { rand.Read(b) }, // never fails
-		Shelve: func(ctx context.Context, id, shelf string, tree bool) ([]string, error) {
-			return a.shelve(ctx, st, id, shelf, tree)
-		},
+		Random:  func(b []byte) { rand.Read(b) }, // never fails
+		Shelves: &shelves{a, st}, Exports: a.exports(st),
 	}
 	done = func() {}
 	if ix, err := a.openIndex(ctx); err != nil {
@@ -244,32 +242,6 @@ func opener(getenv func(string) string) (name string, args []string) {
 	return "xdg-open", nil
 }
 
-// shelve moves a session to the archive or to the trash, as outcrop archive and
-// outcrop rm do.
-func (a *app) shelve(ctx context.Context, st store.Store, id, shelf string, tree bool) ([]string, error) {
-	c, err := a.shelved(st)
-	if err != nil {
-		return nil, err
-	}
-	all, err := c.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ids := []string{id}
-	if tree {
-		ids = withTrees(all, ids)
-	} else if err := alone(all, ids); err != nil {
-		return nil, err
-	}
-	t := taking{a: a, c: c, shelf: c.Trash(), what: shelf, silent: true}
-	if shelf == "archive" {
-		t.shelf = c.Archive()
-	}
-	err = t.take(ctx, all, ids)
-	a.keep(c)
-	return ids, err
-}
-
 // runner continues sessions for the viewer.
 type runner struct{ desk *desk.Desk }
 
@@ -283,7 +255,7 @@ func (r *runner) Run(ctx context.Context, session, model string, ask agent.Appro
 	if t.Path != "" || t.ID != session {
 		return nil, exit.Refusedf("session %s cannot be named here: continue it with outcrop chat", term.Quote(session))
 	}
-	w, err := work.Prepare(ctx, r.desk, work.Flags{Session: session, Model: model, Unlimited: true})
+	w, err := work.Prepare(ctx, r.desk, work.Flags{Session: session, Model: model, Unlimited: true, Answers: true})
 	if err != nil {
 		return nil, err
 	}

@@ -204,6 +204,41 @@ func TestServeContinuesASessionWithTheConfiguredModel(t *testing.T) {
 	if status, b := post("delete", `{}`); status != 404 {
 		t.Errorf("delete of what is archived: %d %s", status, b)
 	}
+	// And back, by hand of the page; then away in each form that is a file.
+	get := func(path string) (int, string) {
+		t.Helper()
+		resp, err := http.Get(said.URL + "api/v1/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	if status, b := get("shelves/archive"); status != 200 || strings.Count(b, `"id":`) != 2 || !strings.Contains(b, `"title":"A name"`) {
+		t.Errorf("the archive: %d %s", status, b)
+	}
+	for range 2 {
+		if status, b := post("../../shelves/archive/restore", `{"session":"s1"}`); status == 200 {
+			continue
+		} else if status != 404 || !strings.Contains(b, "SESSION_NOT_FOUND") {
+			t.Errorf("restore: %d %s", status, b)
+		}
+	}
+	if status, b := get("sessions/s1"); status != 200 || !strings.Contains(b, `"title":"A name"`) {
+		t.Errorf("what came back: %d %s", status, b)
+	}
+	for form, want := range map[string]string{"md": "Hello.", "html": "<!doctype html>", "jsonl": `{"type":"session",`, "zip": "PK"} {
+		if status, b := get("sessions/s1/export?format=" + form); status != 200 || !strings.Contains(strings.ToLower(b), strings.ToLower(want)) {
+			t.Errorf("export as %s: %d %.200s", form, status, b)
+		}
+	}
+	if status, b := get("sessions/s1/export?format=exe"); status != 400 || !strings.Contains(b, "md, html, jsonl, zip") {
+		t.Errorf("a form that is none: %d %s", status, b)
+	}
 }
 
 // The token must not stand in the arguments of a program, which everybody on the
