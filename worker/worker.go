@@ -97,6 +97,9 @@ type Options struct {
 	// Grace is how long a running turn may take to come to the end of its step
 	// when the worker ends; default 30 s.
 	Grace time.Duration
+	// Once ends Run when nothing is left to be done now: what failed and waits to
+	// be tried again is left.
+	Once bool
 	// TakeOver takes the sessions that have something to do when the worker
 	// starts from whoever holds them.
 	TakeOver bool
@@ -203,6 +206,16 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		next := w.dispatch(always)
+		if w.o.Once && w.idle() {
+			if err := w.lookThrough(ctx, false); err != nil {
+				w.end()
+				return err
+			}
+			if w.idle() {
+				break
+			}
+			continue
+		}
 		var due <-chan time.Time
 		var timer *time.Timer
 		if next > 0 {
@@ -237,6 +250,19 @@ func (w *Worker) end() {
 	w.queue = nil
 	close(w.drain)
 	w.log.Info("the worker ends", "sessions", w.open)
+}
+
+// idle reports that nothing is worked on and nothing in the queue may begin now.
+func (w *Worker) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for _, id := range w.queue {
+		if !w.of(id).before.After(now) {
+			return false
+		}
+	}
+	return w.open == 0
 }
 
 func (w *Worker) nudge() {

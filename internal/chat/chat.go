@@ -84,7 +84,7 @@ import (
 // Command makes the command. how serves the pages of --serve; more are actions
 // beside those that every chat has.
 func Command(a *desk.Desk, how Serving, more ...Action) *cobra.Command {
-	f := work.Flags{Unlimited: true}
+	f := work.Flags{Unlimited: true, Answers: true}
 	var s served
 	c := &cobra.Command{
 		Use:   "chat",

@@ -52,6 +52,8 @@ func (a *app) commands() []*cobra.Command {
 		a.newRetainCommand(),
 		a.newRedactCommand(),
 		a.newServeCommand(),
+		a.newSendCommand(),
+		a.newWorkerCommand(),
 		a.newRealmCommand(),
 		a.newModelsCommand(),
 		a.newConfigCommand(),

@@ -38,6 +38,8 @@ func (w *Work) Engage(ctx context.Context, approver agent.Approver) (*agent.Agen
 		Policy:   w.policy,
 		Approver: approver,
 		Limits:   agent.Limits{Steps: w.steps(), CostMicroUSD: w.cost()},
+		Guard:    w.live.Held,
+		Epoch:    w.live.Epoch(),
 		NewID:    w.a.Env.NewID,
 		Logger:   w.a.Logger,
 	})
@@ -46,6 +48,9 @@ func (w *Work) Engage(ctx context.Context, approver agent.Approver) (*agent.Agen
 	}
 	w.agent = ag
 	w.tellMissing(ctx)
+	if !w.flags.Watched {
+		w.unwatch = w.watch(ctx)
+	}
 	return ag, nil
 }
 

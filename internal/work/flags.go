@@ -31,6 +31,17 @@ type Flags struct {
 	MaxSteps int
 	Policy   string // of compaction, "" for the configured one
 
+	// TakeOver takes the session also from a holder that lives.
+	TakeOver bool
+
+	// Answers: other processes may send and cancel while the session is open, in
+	// a store where they can be reached.
+	Answers bool
+
+	// Watched: whoever runs the agent looks after the lease, and answers for the
+	// session.
+	Watched bool
+
 	// NoTurn: no turn will run, so that it does not matter whether the
 	// workspace is here.
 	NoTurn bool
@@ -54,11 +65,21 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 		steps = "end a turn after `N` steps (default no limit)"
 	}
 	fl.StringVar(&f.Session, "session", "", "go on in this `SESSION`: id, start of one, last, or path of a log file")
+	fl.BoolVar(&f.DSH, "dsh", false, "make a session that DeepSeek Harness can read too")
+	fl.BoolVar(&f.TakeOver, "take-over", false, "with --session: take it also from a program that holds it (where the store can do that)")
+	f.registerModel(fl, steps)
+}
+
+// RegisterMany adds those flags that are for many sessions at a time.
+func (f *Flags) RegisterMany(fl *pflag.FlagSet) {
+	f.registerModel(fl, "end a turn after `N` steps (default 200; 0: no limit)")
+}
+
+func (f *Flags) registerModel(fl *pflag.FlagSet, steps string) {
 	fl.StringVar(&f.Model, "model", "", "the model, as `PROVIDER:MODEL` (OUTCROP_MODEL)")
 	fl.StringVar(&f.Script, "script", "", "play the replies in this `FILE` instead of asking a model")
 	fl.StringVar(&f.Approve, "approve", "", "`WHAT` needs no question: ask (nothing), edits, all; none refuses all but reading")
 	fl.BoolVar(&f.Yes, "yes", false, "the same as --approve all")
-	fl.BoolVar(&f.DSH, "dsh", false, "make a session that DeepSeek Harness can read too")
 	fl.StringVar(&f.System, "system", "", "take the system prompt from this `FILE` (default that of the session, else the built-in one)")
 	fl.IntVar(&f.MaxSteps, "max-steps", 0, steps)
 	fl.Float64Var(&f.MaxCost, "max-cost", 0, "call no model once this process has spent this many `USD` (0: no limit; what earlier ones spent does not count)")
@@ -67,7 +88,8 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 
 func (f *Flags) given(name string) bool { return f.set != nil && f.set.Changed(name) }
 
-func (f *Flags) check() error {
+// Check refuses flags that cannot be meant.
+func (f *Flags) Check() error {
 	switch {
 	case f.Script != "" && f.Model != "":
 		return exit.Usagef("--script and --model are two models: give one of them")
@@ -75,6 +97,8 @@ func (f *Flags) check() error {
 		return exit.Usagef("--yes is --approve all, but --approve says %s: give one of them", term.Quote(f.Approve))
 	case f.DSH && f.Session != "":
 		return exit.Usagef("--dsh is for a new session: the one of --session stays what it is")
+	case f.TakeOver && f.Session == "" && !f.Watched:
+		return exit.Usagef("--take-over is for a session that is there: name it with --session")
 	case f.MaxSteps < 0:
 		return exit.Usagef("--max-steps %d: give a number from 1 on, or 0 for no limit", f.MaxSteps)
 	case !(f.MaxCost >= 0 && f.MaxCost < 1e9):

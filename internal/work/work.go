@@ -60,6 +60,7 @@ type Work struct {
 	tools   *tools
 	agent   *agent.Agent
 	history *history.Manager
+	unwatch func() // ends what watch began, nil when nothing is watched
 
 	// Notify hears what the history manager has to say; nil: notes on stderr.
 	// It is set before Open.
@@ -78,7 +79,7 @@ type Work struct {
 func Prepare(ctx context.Context, a *desk.Desk, f Flags) (*Work, error) {
 	w := &Work{a: a, flags: f}
 	for _, step := range []func(context.Context) error{
-		func(context.Context) error { return f.check() },
+		func(context.Context) error { return f.Check() },
 		w.findSession,
 		func(context.Context) error { return w.configure() },
 		w.chooseModel,
@@ -176,7 +177,7 @@ func (w *Work) Open(ctx context.Context) (err error) {
 		}
 	}
 	if w.target != nil {
-		if w.live, err = store.Open(ctx, w.store, w.target.ID, w.storeOptions()); err != nil {
+		if w.live, err = w.take(ctx); err != nil {
 			return err
 		}
 		w.tellTail()
@@ -271,6 +272,10 @@ func (w *Work) Stored() bool { return w.Durable() > 0 }
 // session go. Errors are told in the order in which they came.
 func (w *Work) Close(ctx context.Context) error {
 	var err error
+	if w.unwatch != nil {
+		w.unwatch()
+		w.unwatch = nil
+	}
 	if w.agent != nil {
 		err = w.agent.Close(ctx)
 		w.agent = nil
