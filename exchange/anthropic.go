@@ -51,141 +51,214 @@ func ThinkingReplay(blocks []Thinking) json.RawMessage {
 // JSON. Images and documents are kept as attachments; blocks of kinds that have
 // no place in a log stay as they are, see Raw.
 func (b *Builder) Anthropic(content []byte) (AnthropicContent, error) {
-	var c AnthropicContent
-	if text, ok := jsonwire.Text(content); ok {
-		if text != "" {
-			c.Blocks = []message.Block{message.Text(text)}
+	c, _, err := b.AnthropicAt(content, 0)
+	return c, err
+}
+
+// AnthropicAt is Anthropic for a content that begins at or after an offset of a
+// text. It returns the offset behind it.
+func (b *Builder) AnthropicAt(text []byte, at int) (c AnthropicContent, end int, err error) {
+	at = jsonwire.Space(text, at)
+	if s, end, ok := jsonwire.TextAt(text, at); ok {
+		if s != "" {
+			c.Blocks = []message.Block{message.Text(s)}
 		}
-		return c, nil
+		return c, end, nil
 	}
 	var states []Thinking
 	signed := false
-	for v := range jsonwire.Elements(content) {
-		var state Thinking
-		var block message.Block
-		switch kind, _ := jsonwire.Text(jsonwire.Get(v, "type")); kind {
+	end = jsonwire.VisitElements(text, at, func(at int) int {
+		if err != nil {
+			return 0
+		}
+		v := anthropicBlock{at: at}
+		end := v.read(text)
+		switch v.kind {
+		case "tool_result":
+			r := Result{CallID: v.callID, IsError: v.isError}
+			r.Content, err = b.resultContent(text, &v)
+			c.Results = append(c.Results, r)
+			return end
 		case "text":
-			text, _ := jsonwire.Text(jsonwire.Get(v, "text"))
-			if text == "" {
-				continue
+			if v.text == "" {
+				return end
 			}
-			block = message.Text(text)
 		case "thinking":
-			text, _ := jsonwire.Text(jsonwire.Get(v, "thinking"))
-			state.Signature, _ = jsonwire.Text(jsonwire.Get(v, "signature"))
-			if text == "" && state.Signature == "" {
-				continue
+			if v.text == "" && v.signature == "" {
+				return end
 			}
-			block = message.Reasoning(text)
 			b.report.Kept("thinking")
 		case "redacted_thinking":
-			state.Redacted, _ = jsonwire.Text(jsonwire.Get(v, "data"))
-			block = message.Reasoning("")
 			b.report.Kept("thinking")
 		case "tool_use":
-			block = toolUse(v)
 			b.report.Kept("call")
-		case "tool_result":
-			r, err := b.toolResult(v)
-			if err != nil {
-				return c, err
-			}
-			c.Results = append(c.Results, r)
-			continue
-		default:
-			var err error
-			if block, err = b.anthropicBlock(kind, v); err != nil {
-				return c, err
-			}
+		}
+		var block message.Block
+		if block, err = b.anthropicBlock(text[at:end:end], &v); err != nil {
+			return end
+		}
+		state := Thinking{Signature: v.signature}
+		if v.kind == "redacted_thinking" {
+			state = Thinking{Redacted: v.data}
 		}
 		signed = signed || state != Thinking{}
-		c.Blocks = append(c.Blocks, block)
-		states = append(states, state)
-	}
+		c.Blocks, states = append(c.Blocks, block), append(states, state)
+		return end
+	})
 	if signed {
 		c.Replay = ThinkingReplay(states)
 	}
-	return c, nil
+	return c, end, err
 }
 
-func toolUse(v []byte) message.Block {
-	id, _ := jsonwire.Text(jsonwire.Get(v, "id"))
-	name, _ := jsonwire.Text(jsonwire.Get(v, "name"))
-	input := jsonwire.Get(v, "input")
-	args := "{}"
-	switch jsonwire.Kind(input) {
-	case '"': // some programs store what the model wrote
-		args, _ = jsonwire.Text(input)
-	case 0, 'n':
-	default:
-		args = string(jsonwire.Compact(input))
-	}
-	return message.ToolCall(id, name, args)
+// anthropicBlock is what one walk over a block finds.
+type anthropicBlock struct {
+	at                          int
+	kind, text, signature, data string
+	id, name, callID, title     string
+	input                       []byte
+	isError                     bool
+	content                     int             // where the content of a result begins; 0: it has none
+	inner                       []message.Block // of that content, when it was read on the way
+	innerRead                   bool
+	how, mediaType, url, fileID string // of source
+	sourceData                  string
 }
 
-func (b *Builder) toolResult(v []byte) (Result, error) {
-	var r Result
-	r.CallID, _ = jsonwire.Text(jsonwire.Get(v, "tool_use_id"))
-	r.IsError = string(jsonwire.Get(v, "is_error")) == "true"
-	content := jsonwire.Get(v, "content")
-	switch jsonwire.Kind(content) {
-	case '"':
-		if text, _ := jsonwire.Text(content); text != "" {
-			r.Content = []message.Block{message.Text(text)}
+// read walks over a block and returns the offset behind it.
+func (v *anthropicBlock) read(b []byte) int {
+	text := func(dst *string) func(at int) int {
+		return func(at int) int {
+			s, end, _ := jsonwire.TextAt(b, at)
+			*dst = s
+			return end
 		}
-	case '[':
-		for e := range jsonwire.Elements(content) {
-			kind, _ := jsonwire.Text(jsonwire.Get(e, "type"))
-			if text, ok := jsonwire.Text(e); ok {
-				r.Content = append(r.Content, message.Text(text))
-				continue
-			}
-			if kind == "text" {
-				if text, _ := jsonwire.Text(jsonwire.Get(e, "text")); text != "" {
-					r.Content = append(r.Content, message.Text(text))
+	}
+	return jsonwire.Visit(b, v.at, func(key []byte, at int) int {
+		switch string(key) {
+		case "type":
+			return text(&v.kind)(at)
+		case "text", "thinking":
+			return text(&v.text)(at)
+		case "signature":
+			return text(&v.signature)(at)
+		case "data":
+			return text(&v.data)(at)
+		case "id":
+			return text(&v.id)(at)
+		case "name":
+			return text(&v.name)(at)
+		case "title":
+			return text(&v.title)(at)
+		case "tool_use_id":
+			return text(&v.callID)(at)
+		case "is_error":
+			v.isError = at < len(b) && b[at] == 't'
+		case "input":
+			end := jsonwire.Skip(b, at)
+			v.input = b[at:end:end]
+			return end
+		case "content":
+			v.content = at
+			if s, end, ok := jsonwire.TextAt(b, at); ok {
+				v.inner, v.innerRead = nil, true
+				if s != "" {
+					v.inner = []message.Block{message.Text(s)}
 				}
-				continue
+				return end
 			}
-			block, err := b.anthropicBlock(kind, e)
-			if err != nil {
-				return r, err
-			}
-			r.Content = append(r.Content, block)
+			v.innerRead = false
+		case "source":
+			return jsonwire.Visit(b, at, func(key []byte, at int) int {
+				switch string(key) {
+				case "type":
+					return text(&v.how)(at)
+				case "media_type":
+					return text(&v.mediaType)(at)
+				case "data":
+					return text(&v.sourceData)(at)
+				case "url":
+					return text(&v.url)(at)
+				case "file_id":
+					return text(&v.fileID)(at)
+				}
+				return 0
+			})
 		}
-	case 0, 'n':
-	default:
-		r.Content = []message.Block{b.Raw("content of a result", content)}
-	}
-	return r, nil
+		return 0
+	})
 }
 
-// anthropicBlock reads a block that has no text of its own.
-func (b *Builder) anthropicBlock(kind string, v []byte) (message.Block, error) {
-	src := jsonwire.Get(v, "source")
-	how, _ := jsonwire.Text(jsonwire.Get(src, "type"))
-	mediaType, _ := jsonwire.Text(jsonwire.Get(src, "media_type"))
-	name, _ := jsonwire.Text(jsonwire.Get(v, "title"))
-	data, _ := jsonwire.Text(jsonwire.Get(src, "data"))
-	switch kind {
+// resultContent reads the content of a tool_result.
+func (b *Builder) resultContent(text []byte, v *anthropicBlock) (out []message.Block, err error) {
+	if v.innerRead || v.content == 0 {
+		return v.inner, nil
+	}
+	switch at := v.content; jsonwire.Kind(text[at:]) {
+	case '[':
+		jsonwire.VisitElements(text, at, func(at int) int {
+			if err != nil {
+				return 0
+			}
+			if s, end, ok := jsonwire.TextAt(text, at); ok {
+				out = append(out, message.Text(s))
+				return end
+			}
+			in := anthropicBlock{at: at}
+			end := in.read(text)
+			if in.kind == "text" && in.text == "" {
+				return end
+			}
+			var block message.Block
+			if block, err = b.anthropicBlock(text[at:end:end], &in); err == nil {
+				out = append(out, block)
+			}
+			return end
+		})
+	case 'n':
+	default:
+		out = []message.Block{b.Raw("content of a result", text[at:jsonwire.Skip(text, at)])}
+	}
+	return out, err
+}
+
+// anthropicBlock makes the block of one that was read.
+func (b *Builder) anthropicBlock(raw []byte, v *anthropicBlock) (message.Block, error) {
+	switch v.kind {
+	case "text":
+		return message.Text(v.text), nil
+	case "thinking":
+		return message.Reasoning(v.text), nil
+	case "redacted_thinking":
+		return message.Reasoning(""), nil
+	case "tool_use":
+		args := "{}"
+		switch jsonwire.Kind(v.input) {
+		case '"': // some programs store what the model wrote
+			args, _ = jsonwire.Text(v.input)
+		case 0, 'n':
+		default:
+			args = string(jsonwire.Compact(v.input))
+		}
+		return message.ToolCall(v.id, v.name, args), nil
 	case "image", "document":
-		switch how {
+		switch v.how {
 		case "base64":
-			return b.AttachBase64(data, mediaType, name)
+			return b.AttachBase64(v.sourceData, v.mediaType, v.title)
 		case "text":
 			b.report.Kept("document")
-			return message.Text(data), nil
+			return message.Text(v.sourceData), nil
 		case "url":
-			url, _ := jsonwire.Text(jsonwire.Get(src, "url"))
-			return b.Missing(kind, url), nil
+			return b.Missing(v.kind, v.url), nil
 		case "file":
-			id, _ := jsonwire.Text(jsonwire.Get(src, "file_id"))
-			return b.Missing(kind, id), nil
+			return b.Missing(v.kind, v.fileID), nil
 		}
 	}
+	kind := v.kind
 	if kind == "" {
 		kind = "without a type"
 	}
-	return b.Raw("block "+kind, v), nil
+	return b.Raw("block "+kind, raw), nil
 }
 
 // AnthropicUsage reads the usage of a reply in that shape; nil when it is none.

@@ -124,6 +124,18 @@ func (f *feed) line(i int32) ([]byte, error) {
 	return line, nil
 }
 
+// idOf is the uuid of an entry.
+func idOf(e *entry, line []byte) string {
+	switch {
+	case e.flags&flagPlain != 0:
+		return e.uuid.String()
+	case e.kind == kindTitle:
+		return ""
+	}
+	id, _ := jsonwire.Text(jsonwire.Get(line, "uuid"))
+	return id
+}
+
 // one adds an entry that is no reply.
 func (f *feed) one(i int32) (int64, error) {
 	line, err := f.line(i)
@@ -131,8 +143,7 @@ func (f *feed) one(i int32) (int64, error) {
 		return 0, err
 	}
 	e := &f.x.entries[i]
-	at := timeOf(jsonwire.Get(line, "timestamp"))
-	id, _ := jsonwire.Text(jsonwire.Get(line, "uuid"))
+	at, id := e.time, idOf(e, line)
 	switch e.kind {
 	case kindUser, kindResult:
 		return at, f.user(i, id, at, line)
@@ -173,7 +184,15 @@ const (
 
 func (f *feed) user(i int32, id string, at int64, line []byte) error {
 	e := &f.x.entries[i]
-	c, err := f.b.Anthropic(jsonwire.Get(jsonwire.Get(line, "message"), "content"))
+	msg := e.body.of(line)
+	var c exchange.AnthropicContent
+	var err error
+	jsonwire.Visit(msg, 0, func(key []byte, at int) (end int) {
+		if string(key) == "content" && err == nil {
+			c, end, err = f.b.AnthropicAt(msg, at)
+		}
+		return end
+	})
 	if err != nil {
 		return err
 	}
@@ -184,7 +203,7 @@ func (f *feed) user(i int32, id string, at int64, line []byte) error {
 			r.ID = fmt.Sprintf("%s-%d", id, k+1)
 		}
 		if len(c.Results) == 1 {
-			r.Meta = f.metaOf(line)
+			r.Meta = f.metaOf(e.result.of(line))
 		}
 		f.last = r.ID
 		if err := f.b.Result(*r); err != nil {
@@ -198,11 +217,11 @@ func (f *feed) user(i int32, id string, at int64, line []byte) error {
 		return nil
 	}
 	f.last = id
-	text := firstText(c.Blocks)
+	text := beginning(c.Blocks)
 	switch {
 	case e.flags&flagSummary != 0:
 		return f.compact(id, at, c.Blocks)
-	case string(jsonwire.Get(line, "isVisibleInTranscriptOnly")) == "true":
+	case e.flags&flagShown != 0:
 		f.b.Dropped("note", "the program showed it, the model did not read it")
 		return nil
 	case strings.HasPrefix(text, interrupted) && len(c.Blocks) == 1:
@@ -217,8 +236,7 @@ func (f *feed) user(i int32, id string, at int64, line []byte) error {
 }
 
 // metaOf is the structured copy of a result.
-func (f *feed) metaOf(line []byte) json.RawMessage {
-	v := jsonwire.Get(line, "toolUseResult")
+func (f *feed) metaOf(v []byte) json.RawMessage {
 	if v == nil || jsonwire.Kind(v) == '"' {
 		return nil // the text once more
 	}
@@ -293,27 +311,43 @@ func (f *feed) reply(lines []int32) (int64, error) {
 			return 0, err
 		}
 		f.b.At(int64(f.x.entries[i].number))
-		m := jsonwire.Get(line, "message")
-		if at := timeOf(jsonwire.Get(line, "timestamp")); at != 0 && r.Time == 0 {
-			r.Time = at
+		e := &f.x.entries[i]
+		if r.Time == 0 {
+			r.Time = e.time
 		}
 		if r.ID == "" {
-			r.ID, _ = jsonwire.Text(jsonwire.Get(line, "uuid"))
+			r.ID = idOf(e, line)
 		}
-		if model, _ := jsonwire.Text(jsonwire.Get(m, "model")); model != "" {
-			r.Model = model
-		}
-		if u := exchange.AnthropicUsage(jsonwire.Get(m, "usage")); u != nil {
-			r.Usage = u // of one that is told again and again the last one counts
-		}
-		if jsonwire.TextIs(jsonwire.Get(m, "stop_reason"), "max_tokens") {
-			r.MaxTokens = true
-		}
-		c, err := f.b.Anthropic(jsonwire.Get(m, "content"))
+		m := e.body.of(line)
+		var c exchange.AnthropicContent
+		jsonwire.Visit(m, 0, func(key []byte, at int) (end int) {
+			switch string(key) {
+			case "model":
+				var model string
+				if model, end, _ = jsonwire.TextAt(m, at); model != "" {
+					r.Model = model
+				}
+			case "usage":
+				end = jsonwire.Skip(m, at)
+				if u := exchange.AnthropicUsage(m[at:end]); u != nil {
+					r.Usage = u // of one that is told again and again the last one counts
+				}
+			case "stop_reason":
+				var reason string
+				if reason, end, _ = jsonwire.TextAt(m, at); reason == "max_tokens" {
+					r.MaxTokens = true
+				}
+			case "content":
+				if err == nil {
+					c, end, err = f.b.AnthropicAt(m, at)
+				}
+			}
+			return end
+		})
 		if err != nil {
 			return 0, err
 		}
-		if string(jsonwire.Get(line, "isApiErrorMessage")) == "true" {
+		if e.flags&flagError != 0 {
 			failure = message.PlainText(c.Blocks)
 		}
 		state := statesOf(c.Replay, len(c.Blocks))
@@ -386,7 +420,8 @@ func statesOf(replay json.RawMessage, n int) []json.RawMessage {
 	return out
 }
 
-func firstText(blocks []message.Block) string {
+// beginning is the first text of a message.
+func beginning(blocks []message.Block) string {
 	for i := range blocks {
 		if blocks[i].Type == message.TextBlock {
 			return strings.TrimSpace(blocks[i].Text)

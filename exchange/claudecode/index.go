@@ -26,7 +26,7 @@ const (
 	kindTitle // belongs to no place in the tree
 )
 
-type flags uint8
+type flags uint16
 
 const (
 	flagSide    flags = 1 << iota
@@ -34,7 +34,20 @@ const (
 	flagSummary       // isCompactSummary
 	flagCopied        // forkedFrom another session, or of another session's id
 	flagGone          // a record that was written before
+	flagShown         // isVisibleInTranscriptOnly
+	flagError         // isApiErrorMessage
+	flagPlain         // the uuid is one, so that its key gives it back
 )
+
+// part is where a value stands in a line.
+type part struct{ at, length int32 }
+
+func (p part) of(line []byte) []byte {
+	if p.length == 0 {
+		return nil
+	}
+	return line[p.at : p.at+p.length : p.at+p.length]
+}
 
 // entry is one line in the index.
 type entry struct {
@@ -46,24 +59,41 @@ type entry struct {
 	flags   flags
 	message key // of message.id; zero none
 	uuid    key
+	time    int64
+	body    part // message
+	result  part // toolUseResult
 }
 
 // key stands for a uuid or another id.
 type key [16]byte
 
 // keyOf makes the key of an id. Ids that are no UUIDs are hashed.
-func keyOf(id string) key {
-	var k key
+func keyOf(id string) key { k, _ := keyPlain(id); return k }
+
+// keyPlain is keyOf, and says whether the key gives the id back.
+func keyPlain(id string) (k key, plain bool) {
 	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
 		hexed := make([]byte, 0, 32)
 		hexed = append(append(append(append(append(hexed, id[:8]...), id[9:13]...), id[14:18]...), id[19:23]...), id[24:]...)
 		if _, err := hex.Decode(k[:], hexed); err == nil {
-			return k
+			return k, k.String() == id
 		}
 	}
 	sum := sha256.Sum256([]byte(id))
 	copy(k[:], sum[:])
-	return k
+	return k, false
+}
+
+// String is the UUID of a key.
+func (k key) String() string {
+	var b [36]byte
+	hex.Encode(b[:], k[:4])
+	hex.Encode(b[9:], k[4:6])
+	hex.Encode(b[14:], k[6:8])
+	hex.Encode(b[19:], k[8:10])
+	hex.Encode(b[24:], k[10:])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
 }
 
 // preserved is what a compaction left standing.
@@ -116,7 +146,8 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 			r.Dropped("record", "a line of more than 256 MiB", line.Number)
 			continue
 		}
-		if err := jsonwire.Valid(line.Text); err != nil || jsonwire.Kind(line.Text) != '{' {
+		e, m, err := scan(line.Text)
+		if err != nil {
 			if line.Torn {
 				// A line that is still being written.
 				r.Dropped("record", "the last line is not complete", line.Number)
@@ -126,7 +157,6 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 			continue
 		}
 		objects++
-		e, m := scan(line.Text)
 		e.offset, e.length, e.number, e.parent = line.Offset, int32(len(line.Text)), int32(line.Number), -1
 		if x.version == "" {
 			x.version = m.version
@@ -157,7 +187,10 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 		}
 		switch {
 		case m.uuid != "":
-			k := keyOf(m.uuid)
+			k, plain := keyPlain(m.uuid)
+			if plain {
+				e.flags |= flagPlain
+			}
 			if _, again := x.byUUID[k]; again {
 				r.Dropped("record "+m.kind, "it was written before, under the same uuid", line.Number)
 				continue
@@ -351,13 +384,17 @@ var other = map[string]string{
 	"last-prompt":           "the prompt stands in its place",
 }
 
-// scan reads the members of a line in one walk.
-func scan(line []byte) (e entry, m meta) {
+// scan checks a line and reads its members in one walk.
+func scan(line []byte) (e entry, m meta, err error) {
 	text := func(v []byte) string { s, _ := jsonwire.Text(v); return s }
-	var message, content []byte
-	subtype := ""
-	for k, v := range jsonwire.Members(line) {
-		switch string(k) {
+	var subtype string
+	flag := func(v []byte, f flags) {
+		if string(v) == "true" {
+			e.flags |= f
+		}
+	}
+	err = jsonwire.Object(line, func(name, v []byte, at int) {
+		switch string(name) {
 		case "type":
 			m.kind = text(v)
 		case "uuid":
@@ -380,22 +417,23 @@ func scan(line []byte) (e entry, m meta) {
 			m.branch = text(v)
 		case "timestamp":
 			m.time = timeOf(v)
+			e.time = m.time
 		case "isSidechain":
-			if string(v) == "true" {
-				e.flags |= flagSide
-			}
+			flag(v, flagSide)
 		case "isMeta":
-			if string(v) == "true" {
-				e.flags |= flagMeta
-			}
+			flag(v, flagMeta)
 		case "isCompactSummary":
-			if string(v) == "true" {
-				e.flags |= flagSummary
-			}
+			flag(v, flagSummary)
+		case "isVisibleInTranscriptOnly":
+			flag(v, flagShown)
+		case "isApiErrorMessage":
+			flag(v, flagError)
 		case "subtype":
 			subtype = text(v)
 		case "message":
-			message = v
+			e.body = part{int32(at), int32(len(v))}
+		case "toolUseResult":
+			e.result = part{int32(at), int32(len(v))}
 		case "leafUuid":
 			m.leaf = text(v)
 		case "summary", "customTitle", "aiTitle":
@@ -406,20 +444,19 @@ func scan(line []byte) (e entry, m meta) {
 			kept := jsonwire.Get(v, "preservedSegment")
 			m.head, m.tail = text(jsonwire.Get(kept, "headUuid")), text(jsonwire.Get(kept, "tailUuid"))
 		}
+	})
+	if err != nil {
+		return e, m, err
 	}
 	switch m.kind {
 	case "user":
 		e.kind = kindUser
-		content = jsonwire.Get(message, "content")
-		for v := range jsonwire.Elements(content) {
-			if jsonwire.TextIs(jsonwire.Get(v, "type"), "tool_result") {
-				e.kind = kindResult
-			}
-			break
+		if beginsWithResult(e.body.of(line)) {
+			e.kind = kindResult
 		}
 	case "assistant":
 		e.kind = kindAssistant
-		if id := text(jsonwire.Get(message, "id")); id != "" {
+		if id := firstText(e.body.of(line), "id"); id != "" {
 			e.message = keyOf(id)
 		}
 	case "system":
@@ -434,7 +471,44 @@ func scan(line []byte) (e entry, m meta) {
 	if e.kind != kindTitle && m.uuid != "" {
 		m.title = ""
 	}
-	return e, m
+	return e, m, nil
+}
+
+// firstText is the first member of a name in an object, when it is a text; what
+// stands behind it is not looked at.
+func firstText(obj []byte, name string) (s string) {
+	jsonwire.Visit(obj, 0, func(key []byte, at int) int {
+		if string(key) != name {
+			return 0
+		}
+		s, _, _ = jsonwire.TextAt(obj, at)
+		return len(obj)
+	})
+	return s
+}
+
+// beginsWithResult reports whether the first block of a message is the result
+// of a call. Of the message no more is looked at than that takes.
+func beginsWithResult(msg []byte) (is bool) {
+	stop := len(msg)
+	jsonwire.Visit(msg, 0, func(key []byte, at int) int {
+		if string(key) != "content" {
+			return 0
+		}
+		jsonwire.VisitElements(msg, at, func(at int) int {
+			jsonwire.Visit(msg, at, func(key []byte, at int) int {
+				if string(key) != "type" {
+					return 0
+				}
+				kind, _, _ := jsonwire.TextAt(msg, at)
+				is = kind == "tool_result"
+				return stop
+			})
+			return stop
+		})
+		return stop
+	})
+	return is
 }
 
 // timeOf reads a time as the program writes it; 0 for another value.

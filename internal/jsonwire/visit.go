@@ -1,5 +1,7 @@
 package jsonwire
 
+import "errors"
+
 // Visit walks the members of the object that begins at or after offset i, once,
 // and returns the offset behind it. visit is told each name, as it stands
 // between its quotes, and where its value begins; it returns the offset behind
@@ -68,3 +70,59 @@ func TextAt(b []byte, i int) (s string, end int, ok bool) {
 	}
 	return Key(b[i+1 : end-1]), end, true
 }
+
+// Object checks that a text is one JSON object, white space around it allowed,
+// and tells its members while it does: the name as it stands between its quotes,
+// and the span of the value, which is valid, with the offset where it begins. The error is that of Valid, or
+// ErrNotObject for a value of another kind.
+func Object(b []byte, member func(key, value []byte, at int)) error {
+	i := Space(b, 0)
+	if i >= len(b) || b[i] != '{' {
+		if err := Valid(b); err != nil {
+			return err
+		}
+		return ErrNotObject
+	}
+	i = Space(b, i+1)
+	for first := true; ; first = false {
+		if i >= len(b) {
+			return &SyntaxError{Offset: i, Msg: "text ends inside an object"}
+		}
+		if b[i] == '}' && first {
+			i++
+			break
+		}
+		if b[i] != '"' {
+			return &SyntaxError{Offset: i, Msg: "member name missing"}
+		}
+		end, err := String(b, i)
+		if err != nil {
+			return err
+		}
+		key := b[i+1 : end-1]
+		if i = Space(b, end); i >= len(b) || b[i] != ':' {
+			return &SyntaxError{Offset: i, Msg: "colon missing"}
+		}
+		i = Space(b, i+1)
+		if end, err = Value(b, i); err != nil {
+			return err
+		}
+		member(key, b[i:end:end], i)
+		if i = Space(b, end); i < len(b) && b[i] == ',' {
+			i = Space(b, i+1)
+			continue
+		}
+		if i < len(b) && b[i] == '}' {
+			i++
+			break
+		}
+		return &SyntaxError{Offset: i, Msg: "expected , or }"}
+	}
+	if i = Space(b, i); i != len(b) {
+		return &SyntaxError{Offset: i, Msg: "trailing bytes after the object"}
+	}
+	return nil
+}
+
+// ErrNotObject is Object's error for JSON of another kind.
+var ErrNotObject = errors.New("it is no JSON object")

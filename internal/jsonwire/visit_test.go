@@ -56,6 +56,17 @@ func FuzzVisitSeesWhatMembersSee(f *testing.F) {
 			return
 		}
 		valid := Valid(b) == nil
+		var members, told strings.Builder
+		if err := Object(b, func(k, v []byte, at int) { fmt.Fprintf(&told, "%q:%q", k, b[at:at+len(v)]) }); (err == nil) != (valid && Kind(b) == '{') {
+			t.Errorf("%q: Object says %v, valid is %v", b, err, valid)
+		} else if err == nil {
+			for k, v := range Members(b) {
+				fmt.Fprintf(&members, "%q:%q", k, v)
+			}
+			if members.String() != told.String() {
+				t.Errorf("%q: Object told %s, members are %s", b, &told, &members)
+			}
+		}
 		if !valid {
 			Visit(b, 0, func([]byte, int) int { return 0 }) // must come to an end
 			VisitElements(b, 0, func(int) int { return 0 })
