@@ -1,0 +1,523 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/jetstream/natstest"
+	"github.com/outcrop-dev/outcrop/store/storetest"
+)
+
+// sweep is GC that takes objects of any age.
+func sweep(t testing.TB, s *Store) Swept {
+	t.Helper()
+	lk, err := s.link(bg)
+	ok(t, err)
+	g := sweeper{s: s, lk: lk, before: time.Now().Add(time.Hour), named: map[string]bool{}}
+	ok(t, errors.Join(g.objects(bg), g.logs(bg), g.sweep(bg)))
+	return g.done
+}
+
+// objectsOf lists the names in the bucket.
+func objectsOf(t testing.TB, s *Store) (names []string) {
+	t.Helper()
+	lk, err := s.link(bg)
+	ok(t, err)
+	o, err := lk.bucket(bg)
+	ok(t, err)
+	all, err := o.List(bg)
+	if errors.Is(err, natsjs.ErrNoObjectsFound) {
+		return nil
+	}
+	ok(t, err)
+	for _, in := range all {
+		names = append(names, in.Name)
+	}
+	return names
+}
+
+// noise is text that does not compress well.
+func noise(n int) string {
+	x := uint64(88172645463325252)
+	var b strings.Builder
+	for b.Len() < n {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		fmt.Fprintf(&b, "%x ", x)
+	}
+	return b.String()[:n]
+}
+
+func TestABatchThatIsTooLongGoesThroughTheBucketAndIsNeverSplit(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{MaxPayload: 64 << 10})
+	address := newRealm(t, c)
+	s := open(t, address, quick())
+	l := create(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 1))
+	ok(t, l.Flush(bg))
+	before := int64(l.Session().Len())
+	big := outcrop.LogCandidate(outcrop.SessionTitle{Title: noise(300 << 10)})
+	_, err := l.Session().AppendAll(big, outcrop.LogCandidate(outcrop.TodoWrite{}), big)
+	ok(t, err)
+	ok(t, l.Flush(bg))
+	ms := stored(t, s, "s1")
+	last := ms[len(ms)-1]
+	if !last.Refs || last.Count != 3 || int64(last.Seq) != before || len(ms) != 2 {
+		t.Fatalf("stored are %v, the last one with %d events from %d, objects %v", kinds(ms), last.Count, last.Seq, last.Refs)
+	}
+	if len(last.Head.Title) > maxHeadTitle+3 {
+		t.Fatalf("the head repeats %d bytes of a title", len(last.Head.Title))
+	}
+	// An object that no message names goes, the others stay.
+	lk, err := s.link(bg)
+	ok(t, err)
+	_, err = lk.putText(bg, []byte("nobody names this"), 1)
+	ok(t, err)
+	id, err := s.Objects().Put(bg, []byte("an attachment"))
+	ok(t, err)
+	if got := sweep(t, s); got.Objects != 1 || got.Bytes != int64(len("nobody names this")) {
+		t.Fatalf("swept %+v", got)
+	}
+	if got := objectsOf(t, s); len(got) != 2 {
+		t.Fatalf("left are %v", got)
+	}
+	_, err = s.Objects().Get(bg, id)
+	ok(t, err)
+	ok(t, l.Close(bg))
+	sameLog(t, open(t, address, quick()), l.Session())
+
+	// A whole log as well, in several objects.
+	src := l.Session()
+	for id, pieces := range map[string]bool{"copy": true} {
+		ok(t, s.Put(bg, storetest.Header(id), func(yield func(outcrop.Record, error) bool) {
+			for r := range src.Log().Records(0) {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}))
+		ms := stored(t, s, id)
+		if len(ms) != 1 || ms[0].Refs != pieces || ms[0].Owner != "" {
+			t.Fatalf("a log that is put is %v", kinds(ms))
+		}
+	}
+	got, _, err := store.Inspect(bg, s, "copy", outcrop.Options{})
+	ok(t, err)
+	if outcrop.LogDigest(got.Log()) != outcrop.LogDigest(src.Log()) {
+		t.Fatal("the copy differs")
+	}
+}
+
+func TestASessionThatIsRewrittenHasOneLogWhateverIsPurged(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	address := newRealm(t, c)
+	s := open(t, address, quick())
+	l := create(t, s, "s1")
+	for turn := range 3 {
+		ok(t, storetest.Turn(l.Session(), turn+1))
+		ok(t, l.Flush(bg))
+	}
+	ok(t, l.Close(bg))
+	f, err := s.Follow(bg, "s1")
+	ok(t, err)
+	for _, err := range f.Next(bg) {
+		ok(t, err)
+	}
+	shorter := func(_ outcrop.Header, recs iter.Seq2[outcrop.Record, error]) (iter.Seq2[outcrop.Record, error], error) {
+		var kept []outcrop.Record
+		for r, err := range recs {
+			if err != nil {
+				return nil, err
+			}
+			if r.Seq < 15 {
+				kept = append(kept, r)
+			}
+		}
+		return func(yield func(outcrop.Record, error) bool) {
+			for _, r := range kept {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}, nil
+	}
+	// As if the program ended between the new log and the purge.
+	lease, err := s.acquire(bg, "s1", false)
+	ok(t, err)
+	recs, err := shorter(lease.header, lease.Records())
+	ok(t, err)
+	base, err := lease.whole(bg, message{Kind: kindBase, Epoch: lease.epoch, Gen: lease.gen + 1, Owner: s.id}, recs)
+	ok(t, err)
+	_, err = lease.lk.settle(bg, base)
+	ok(t, err)
+	s.worker.forget("s1")
+
+	read := func() int {
+		got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
+		ok(t, err)
+		return got.Len()
+	}
+	if n := read(); n != 15 {
+		t.Fatalf("%d events are read, want the 15 of the new log", n)
+	}
+	for _, err := range f.Next(bg) {
+		if !errors.Is(err, store.ErrMoved) {
+			t.Fatalf("who follows the old log gets %v", err)
+		}
+	}
+	if got := sweep(t, s); got.Logs != 1 {
+		t.Fatalf("swept %+v", got)
+	}
+	if got := kinds(stored(t, s, "s1")); !slices.Equal(got, []kind{kindBase}) {
+		t.Fatalf("after that are stored %v", got)
+	}
+	if n := read(); n != 15 {
+		t.Fatalf("%d events are read after the purge", n)
+	}
+	l = reopen(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 9))
+	ok(t, l.Close(bg))
+	sameLog(t, s, l.Session())
+	ok(t, s.Rewrite(bg, "s1", shorter))
+	if n := read(); n != 15 {
+		t.Fatalf("%d events are read after another rewrite", n)
+	}
+	if got := kinds(stored(t, s, "s1")); !slices.Equal(got, []kind{kindBase, kindFree}) {
+		t.Fatalf("a rewrite leaves %v", got)
+	}
+}
+
+func TestARemovedSessionIsGoneAtOnceAndItsNameIsFree(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	address := newRealm(t, c)
+	s := open(t, address, quick())
+	l := create(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 1))
+	ok(t, l.Close(bg))
+	h, err := s.Hold(bg, "s1")
+	ok(t, err)
+	dir := filepath.Join(t.TempDir(), "out")
+	ok(t, h.HandOver(bg, dir))
+	ok(t, h.Close())
+	if ms := stored(t, s, "s1"); ms != nil {
+		t.Fatalf("stored are still %v", kinds(ms))
+	}
+	ok(t, s.TakeBack(bg, "s1", "", dir))
+	sameLog(t, s, l.Session())
+
+	// As if the program ended before the purge.
+	lease, err := s.acquire(bg, "s1", false)
+	ok(t, err)
+	m := message{Kind: kindRemove, Seq: outcrop.Seq(lease.head.Events), Epoch: lease.epoch, Chain: lease.chain, Head: lease.head}
+	_, err = lease.lk.settle(bg, lease.lk.prepare("s1", m, lease.last))
+	ok(t, err)
+	s.worker.forget("s1")
+	if _, err := s.Read(bg, "s1"); !errors.Is(err, outcrop.ErrNotFound) {
+		t.Fatalf("a removed session is read: %v", err)
+	}
+	infos, err := s.List(bg, store.ListOptions{})
+	ok(t, err)
+	if len(infos) != 0 {
+		t.Fatalf("a removed session is listed: %v", infos)
+	}
+	l = create(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 7))
+	ok(t, l.Close(bg))
+	sameLog(t, s, l.Session())
+}
+
+func TestAMessageThatIsMissingIsNoticed(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	s := open(t, newRealm(t, c), quick())
+	l := create(t, s, "s1")
+	for turn := range 4 {
+		ok(t, storetest.Turn(l.Session(), turn+1))
+		ok(t, l.Flush(bg))
+	}
+	ok(t, l.Close(bg))
+	ms := stored(t, s, "s1")
+	lk, err := s.link(bg)
+	ok(t, err)
+	st, err := lk.js.Stream(bg, ms[1].Stream)
+	ok(t, err)
+	ok(t, st.DeleteMsg(bg, ms[1].Stored))
+	got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
+	var e *outcrop.Error
+	if !errors.Is(err, outcrop.ErrDamaged) || !errors.As(err, &e) || e.Code != "SEQ_GAP" || e.Seq != 15 || got.Len() != 15 {
+		t.Fatalf("of a log with a hole are read %d events: %v", got.Len(), err)
+	}
+	if _, err := store.Open(bg, s, "s1", store.Options{}); !errors.Is(err, outcrop.ErrDamaged) {
+		t.Fatalf("it is opened: %v", err)
+	}
+	infos, err := s.List(bg, store.ListOptions{Full: true})
+	ok(t, err)
+	if len(infos) != 1 || infos[0].State != store.StateDamaged {
+		t.Fatalf("it is listed as %+v", infos)
+	}
+}
+
+func TestAFullStreamRefusesAndLosesNothing(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	address := c.Address("full")
+	_, err := Init(bg, address, RealmOptions{Streams: 1, Single: true, Lease: time.Second, MaxBytes: 32 << 10}, Options{})
+	ok(t, err)
+	o := quick()
+	o.Patience = 2 * time.Second
+	s := open(t, address, o)
+	l := create(t, s, "s1")
+	acked := 0
+	for turn := 1; ; turn++ {
+		ok(t, storetest.Turn(l.Session(), turn))
+		if err = l.Flush(bg); err != nil {
+			break
+		}
+		acked = l.Session().Len()
+	}
+	if !strings.Contains(err.Error(), "no room") {
+		t.Fatalf("a full stream says %v", err)
+	}
+	got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
+	ok(t, err)
+	if got.Len() < acked {
+		t.Fatalf("%d events are stored, %d were acknowledged", got.Len(), acked)
+	}
+	lk, err := s.link(bg)
+	ok(t, err)
+	cfg := lk.realm.streamConfig(0, RealmOptions{})
+	_, err = lk.js.UpdateStream(bg, cfg)
+	ok(t, err)
+	ok(t, l.Flush(bg))
+	ok(t, l.Close(bg))
+	sameLog(t, s, l.Session())
+}
+
+func TestAFollowerIsWokenAndMissesNothingWithoutItsConsumer(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	s := open(t, newRealm(t, c), quick())
+	l := create(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 1))
+	ok(t, l.Flush(bg))
+	in, err := s.Follow(bg, "s1")
+	ok(t, err)
+	f := in.(*Following)
+	defer f.Close()
+	seen := 0
+	read := func() {
+		for r, err := range f.Next(bg) {
+			ok(t, err)
+			seen += r.Count()
+		}
+	}
+	read()
+	for turn := 2; turn < 8; turn++ {
+		woken := make(chan error, 1)
+		go func() { woken <- f.Wait(bg) }()
+		if turn == 5 {
+			// Whoever deletes consumers only makes it slower.
+			ok(t, <-func() chan error { ok(t, storetest.Turn(l.Session(), 90)); return flushed(l) }())
+			ok(t, <-woken)
+			read()
+			lk, err := s.link(bg)
+			ok(t, err)
+			stream := lk.realm.stream(lk.realm.shard("s1"))
+			st, err := lk.js.Stream(bg, stream)
+			ok(t, err)
+			for name := range st.ConsumerNames(bg).Name() {
+				ok(t, st.DeleteConsumer(bg, name))
+			}
+			go func() { woken <- f.Wait(bg) }()
+		}
+		ok(t, storetest.Turn(l.Session(), turn))
+		ok(t, l.Flush(bg))
+		ok(t, <-woken)
+		read()
+		if seen != l.Session().Len() {
+			t.Fatalf("%d events were seen, want %d", seen, l.Session().Len())
+		}
+	}
+	mark := f.Mark()
+	if mark == "" {
+		t.Fatal("there is no mark")
+	}
+	ok(t, storetest.Turn(l.Session(), 50))
+	ok(t, l.Flush(bg))
+	again, err := s.Follow(bg, "s1")
+	ok(t, err)
+	if !again.(*Following).Resume(mark) {
+		t.Fatal("the mark is not taken")
+	}
+	n := 0
+	for r, err := range again.Next(bg) {
+		ok(t, err)
+		n += r.Count()
+	}
+	if n != 15 {
+		t.Fatalf("%d events came behind the mark, want 15", n)
+	}
+	for _, bad := range []string{"", "x", "jetstream 1 2 3", strings.Replace(mark, "jetstream 0", "jetstream 1", 1)} {
+		if again.(*Following).Resume(bad) {
+			t.Errorf("%q is taken for a mark", bad)
+		}
+	}
+}
+
+func flushed(l *store.Live) chan error {
+	done := make(chan error, 1)
+	go func() { done <- l.Flush(bg) }()
+	return done
+}
+
+func TestARealmThatCannotKeepItsPromiseIsRefused(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{Lazy: true})
+	address := newRealm(t, c)
+	s := open(t, address, Options{})
+	lk, err := s.link(bg)
+	ok(t, err)
+	good := lk.realm.streamConfig(0, RealmOptions{})
+	for name, spoil := range map[string]func(*natsjs.StreamConfig){
+		"forgets messages":     func(c *natsjs.StreamConfig) { c.MaxAge = time.Hour },
+		"at most 5 messages":   func(c *natsjs.StreamConfig) { c.MaxMsgs = 5 },
+		"of a session":         func(c *natsjs.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"discards old":         func(c *natsjs.StreamConfig) { c.Discard = natsjs.DiscardOld },
+		"acknowledges nothing": func(c *natsjs.StreamConfig) { c.NoAck = true },
+		"at most 100 bytes":    func(c *natsjs.StreamConfig) { c.MaxMsgSize = 100 },
+	} {
+		bad := good
+		spoil(&bad)
+		_, err := lk.js.UpdateStream(bg, bad)
+		ok(t, err)
+		r, err := s.Check(bg, nil)
+		ok(t, err)
+		if r.OK() || !slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.What, name) && f.Where == "stream "+good.Name }) {
+			t.Errorf("%s: found %+v", name, r.Findings)
+		}
+		// And nothing is written to it.
+		fresh := open(t, address, quick())
+		id := "s" + name
+		for i := 0; lk.realm.shard(id) != 0; i++ {
+			id = fmt.Sprint("s", name, i)
+		}
+		l := create(t, fresh, id)
+		ok(t, storetest.Turn(l.Session(), 1))
+		if err := l.Flush(bg); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: a flush says %v", name, err)
+		}
+		l.Close(bg)
+		_, err = lk.js.UpdateStream(bg, good)
+		ok(t, err)
+	}
+	for name, cfg := range map[string]natsjs.StreamConfig{
+		"memory": {Storage: natsjs.MemoryStorage}, "queue": {Retention: natsjs.WorkQueuePolicy}, "persist_mode": {PersistMode: natsjs.AsyncPersistMode},
+		"another stream": {Mirror: &natsjs.StreamSource{Name: "x"}}, "sealed": {Sealed: true}, "time to live": {AllowMsgTTL: true},
+	} {
+		if got := strings.Join(lk.realm.judge(&cfg, "a"), "; "); !strings.Contains(got, name) {
+			t.Errorf("%s: judged %q", name, got)
+		}
+	}
+	// These servers acknowledge before they sync, and say so when they are asked.
+	r, err := s.Check(bg, &Auth{User: "sys", Password: "sys"})
+	ok(t, err)
+	if r.OK() || r.Realm.Sync.State != SyncNotAlways || len(r.Realm.Sync.Servers) != 1 {
+		t.Errorf("the verdict is %+v, found %+v", r.Realm.Sync, r.Findings)
+	}
+	if realm, err := s.Realm(bg); err != nil || realm.Sync.State != SyncNotAlways {
+		t.Errorf("recorded is %+v, %v", realm.Sync, err)
+	}
+	if _, err := s.Check(bg, &Auth{User: "app", Password: "app"}); !errors.Is(err, outcrop.ErrRefused) {
+		t.Errorf("who has no rights on the system account is told %v", err)
+	}
+}
+
+func TestTenantsAreKeptApart(t *testing.T) {
+	// One by its account, two by what their users may name.
+	rights := func(realm string) string {
+		var may strings.Builder
+		stream := func(name string) {
+			for _, api := range []string{"STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET", "STREAM.PURGE", "DIRECT.GET"} {
+				fmt.Fprintf(&may, "%q, ", "$JS.API."+api+"."+name)
+			}
+			fmt.Fprintf(&may, "%q, %q, %q, ", "$JS.API.DIRECT.GET."+name+".>", "$JS.API.CONSUMER.*."+name+".>", "$JS.API.CONSUMER.MSG.NEXT."+name+".>")
+		}
+		stream("outcrop_" + realm + "_log_0")
+		stream("outcrop_" + realm + "_log_1")
+		stream("KV_outcrop_" + realm)
+		stream("KV_outcrop_" + realm + "_workers")
+		stream("OBJ_outcrop_" + realm)
+		fmt.Fprintf(&may, "\"$KV.outcrop_%[1]s.>\", \"$KV.outcrop_%[1]s_workers.>\", \"$O.outcrop_%[1]s.>\", \"outcrop.%[1]s.>\", \"$JS.API.INFO\"", realm)
+		return "{publish: {allow: [" + may.String() + "]}, subscribe: {allow: [\"_INBOX_" + realm + ".>\", \"_INBOX.>\", \"outcrop." + realm + ".>\"]}}"
+	}
+	c := natstest.Start(t, natstest.Options{Accounts: `
+accounts {
+  ONE { jetstream: enabled, users: [
+    {user: app, password: app}
+    {user: a, password: a, permissions: ` + rights("a") + `}
+    {user: b, password: b, permissions: ` + rights("b") + `}
+  ] }
+  TWO { jetstream: enabled, users: [{user: c, password: c}] }
+  SYS { users: [{user: sys, password: sys}] }
+}
+system_account: SYS
+`})
+	as := func(user string) Options {
+		o := quick()
+		o.Auth, o.Patience = Auth{User: user, Password: user}, 2*time.Second
+		return o
+	}
+	for user, realm := range map[string]string{"a": "a", "b": "b", "c": "a"} {
+		_, err := Init(bg, c.Address(realm), RealmOptions{Streams: 2, Single: true, Lease: time.Second}, as(user))
+		ok(t, err)
+		s := open(t, c.Address(realm), as(user))
+		l := create(t, s, "of-"+user)
+		ok(t, storetest.Turn(l.Session(), 1))
+		ok(t, l.Close(bg))
+		id, err := s.Objects().Put(bg, []byte("of "+user))
+		ok(t, err)
+		_, err = s.Objects().Get(bg, id)
+		ok(t, err)
+		sameLog(t, s, l.Session())
+		infos, err := s.List(bg, store.ListOptions{Full: true})
+		ok(t, err)
+		if len(infos) != 1 || infos[0].ID != "of-"+user {
+			t.Fatalf("%s sees %+v", user, infos)
+		}
+	}
+	// Across: by permission, and by account (the same name is another realm).
+	for _, try := range []struct{ user, realm, id string }{{"a", "b", "of-b"}, {"b", "a", "of-a"}, {"c", "b", "of-b"}, {"c", "a", "of-a"}} {
+		s := open(t, c.Address(try.realm), as(try.user))
+		ctx, stop := context.WithTimeout(bg, 3*time.Second)
+		if _, err := s.Read(ctx, try.id); err == nil {
+			t.Errorf("%s reads %s of realm %s", try.user, try.id, try.realm)
+		}
+		if _, err := s.TakeOver(ctx, try.id); err == nil {
+			t.Errorf("%s takes %s of realm %s", try.user, try.id, try.realm)
+		}
+		stop()
+	}
+	// Past the store as well: a message on another one's subject is not taken.
+	mine, theirs := open(t, c.Address("a"), as("a")), open(t, c.Address("b"), as("b"))
+	lk, err := mine.link(bg)
+	ok(t, err)
+	before := len(stored(t, theirs, "of-b"))
+	other, err := theirs.Realm(bg)
+	ok(t, err)
+	ctx, stop := context.WithTimeout(bg, time.Second)
+	defer stop()
+	if _, err := lk.js.Publish(ctx, other.subject("of-b"), []byte("?")); err == nil {
+		t.Error("a message was published into another tenant's log")
+	}
+	if got := len(stored(t, theirs, "of-b")); got != before {
+		t.Errorf("%d messages are stored, were %d", got, before)
+	}
+}
