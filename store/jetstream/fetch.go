@@ -110,7 +110,8 @@ func (lk *link) persist(ctx context.Context, stream string, question any) (raw, 
 
 // final reports an error that waiting does not mend.
 func final(err error) bool {
-	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrPermissionViolation)
+	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrPermissionViolation) ||
+		errors.Is(err, nats.ErrMaxPayload)
 }
 
 // patience is a loop that tries again, with growing pauses.

@@ -120,6 +120,9 @@ func (lk *link) bucket(ctx context.Context) (natsjs.ObjectStore, error) {
 	return lk.objects, nil
 }
 
+// partBytes is the size of the parts in which objects are stored.
+const partBytes = 128 << 10
+
 // putObject stores an object, and tries again while the servers are away.
 func (lk *link) putObject(ctx context.Context, name string, b []byte) error {
 	o, err := lk.bucket(ctx)
@@ -129,7 +132,8 @@ func (lk *link) putObject(ctx context.Context, name string, b []byte) error {
 	p := lk.s.patience(ctx)
 	defer p.stop()
 	for {
-		_, err := o.Put(p.ctx, natsjs.ObjectMeta{Name: name}, bytes.NewReader(b))
+		part := uint32(min(partBytes, lk.nc.MaxPayload()-1024)) // servers with small messages get small parts
+		_, err := o.Put(p.ctx, natsjs.ObjectMeta{Name: name, Opts: &natsjs.ObjectMetaOptions{ChunkSize: part}}, bytes.NewReader(b))
 		if err == nil || final(err) || noRoom(err) {
 			return err
 		}
