@@ -19,7 +19,7 @@ func (a *app) newRealmCommand() *cobra.Command {
 		Use:   "realm",
 		Short: "Make, check and clean a realm: a store on NATS JetStream",
 		Long: `A realm keeps sessions on NATS servers, so that many machines share them.
-ADDRESS is nats://HOST[:PORT][,HOST[:PORT]...]/NAME, or tls:// where a connection
+ADDRESS is nats://HOST[:PORT][,HOST[:PORT]...]/NAME, or tls:// where a link
 without TLS is refused; without it the store of --store or OUTCROP_STORE is
 meant. Who this program is to the servers is said by --creds or [nats] of the
 configuration.`,

@@ -42,7 +42,7 @@ func (a *app) newSendCommand() *cobra.Command {
 	s := &sending{a: a}
 	c := &cobra.Command{
 		Use:   "send TARGET [TEXT...]",
-		Short: "Give input to a session wherever it is worked on, for a worker to take up",
+		Short: "Give input to a session, wherever it is worked on",
 		Long: `Puts TEXT into the inbox of a session and ends when it is stored there: an
 outcrop worker, or whoever goes on with the session, answers it. Without TEXT, or
 with a last word -, stdin is read. With --new a session is made for it:

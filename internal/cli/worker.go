@@ -41,7 +41,7 @@ func (a *app) newWorkerCommand() *cobra.Command {
 	w := &working{a: a}
 	c := &cobra.Command{
 		Use:   "worker",
-		Short: "Answer the input that waits in sessions, on this machine, until it is ended",
+		Short: "Answer the input that waits in sessions, until it is ended",
 		Long: `Takes sessions of the store in which input waits, runs their turns, and hands
 them back. Any number of workers, on any number of machines, may share a store;
 each session is worked on by one. outcrop send gives input.
