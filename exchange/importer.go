@@ -44,6 +44,9 @@ func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
 		}
 	}
 	defer func() { r.Progress(src.Size) }()
+	if src.Stamp == nil {
+		src.Stamp = func() (string, error) { return FileStamp(src.Path) }
+	}
 	stamp, err := src.Stamp()
 	if err != nil {
 		r.Err = problem(src.Path, 0, -1, err, "")
@@ -66,8 +69,14 @@ func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
 			if ctx.Err() != nil {
 				return r, ctx.Err()
 			}
-			r.Err = im.located(err, src)
-			break
+			if r.Err == nil {
+				r.Err = im.located(err, src)
+			}
+			if s == nil || !errors.Is(err, outcrop.ErrDamaged) && !errors.Is(err, outcrop.ErrRefused) && !errors.Is(err, outcrop.ErrUnsupported) {
+				break
+			}
+			// It is that session that cannot be taken over; the others can.
+			r.Sessions[len(r.Sessions)-1].Err = err
 		}
 	}
 	if r.Err == nil && len(r.Sessions) == 0 && r.Total(Dropped) == 0 {

@@ -35,7 +35,7 @@ type Report struct {
 	Bytes    int64
 	Sessions []Outcome
 	Entries  []Entry
-	Err      error // why the source was skipped, nil when it was not
+	Err      error // why the source, or a part of it, was skipped; nil when nothing was
 
 	// Progress hears of bytes that were read for the first time; nil: nobody.
 	Progress func(n int64)

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -249,6 +250,9 @@ func (a *app) imported(bar *term.Progress, sum *importSummary, r *exchange.Repor
 		a.Problem(fmt.Errorf("skipped: %w", r.Err))
 	}
 	for _, o := range r.Sessions {
+		if o.Err != nil && !errors.Is(r.Err, o.Err) {
+			a.Problem(fmt.Errorf("skipped: %w", o.Err))
+		}
 		if o.Verdict == exchange.Present || o.Verdict == exchange.Failed {
 			continue
 		}

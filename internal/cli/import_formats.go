@@ -5,6 +5,7 @@ import (
 	"github.com/outcrop-dev/outcrop/exchange/arrays"
 	"github.com/outcrop-dev/outcrop/exchange/claudecode"
 	"github.com/outcrop-dev/outcrop/exchange/codex"
+	"github.com/outcrop-dev/outcrop/exchange/dsh"
 	"github.com/outcrop-dev/outcrop/exchange/opencode"
 	"github.com/outcrop-dev/outcrop/exchange/portable"
 )
@@ -16,6 +17,7 @@ func importFormats() []exchange.Format {
 		claudecode.Format(),
 		codex.Format(),
 		opencode.Format(),
+		dsh.Format(),
 		portable.Format(),
 		arrays.Anthropic.Format(),
 		arrays.OpenAI.Format(),
