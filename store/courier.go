@@ -18,8 +18,8 @@ type Reachable interface {
 // is lost: nothing that has to arrive is given to it alone. All methods may be
 // called from any goroutine.
 type Courier interface {
-	// Ask asks whoever answers for a session. ErrNobody when nobody does. Any
-	// other error says nothing about whether the question arrived.
+	// Ask asks whoever answers for a session. ErrNobody when nobody does, or
+	// nobody says so in time. No error says that the question did not arrive.
 	Ask(ctx context.Context, session string, question []byte) ([]byte, error)
 
 	// Answer answers for a session until stop is called, each question on a

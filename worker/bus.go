@@ -16,8 +16,8 @@ import (
 // methods may be called from any goroutine.
 type Bus interface {
 	// Ask puts a request to whoever answers for a session, and waits for the
-	// reply. store.ErrNobody when nobody does. Any other error says nothing about
-	// whether the request was carried out.
+	// reply. store.ErrNobody when nobody does, or nobody says so in time. No error
+	// says that the request was not carried out.
 	Ask(ctx context.Context, session string, r Request) (Reply, error)
 
 	// Answer answers for a session until stop is called, each request on a

@@ -20,12 +20,19 @@ import (
 //
 //	outcrop.NAME.bus.ask.TOKEN   a question to whoever holds a session; the
 //	                             header Outcrop-Within says for how many
-//	                             milliseconds the answer is waited for
+//	                             milliseconds the answer is waited for; the one
+//	                             who takes it says so at once, with the header
+//	                             Outcrop-Taken, and answers when it is done
 //	outcrop.NAME.bus.wake        the id of a session, for one of the workers
 //	outcrop.NAME.bus.wake-all    the same, for each
 const (
 	busWithin  = "Outcrop-Within"
+	busTaken   = "Outcrop-Taken"
 	busWorkers = "workers" // the queue group of bus.wake
+	// busTakes is how long a question waits for somebody who takes it. Servers
+	// learn late that one who answered does so no more; what they carry to nobody
+	// meanwhile would be waited for in vain.
+	busTakes = time.Second
 	// busMost is how long a question without that header may take.
 	busMost = time.Minute
 	// busClose is how long the questions that have come already are waited for
@@ -57,26 +64,48 @@ func (lk *link) busSubject(parts ...string) string {
 
 // Ask is store.Courier's.
 func (c *courier) Ask(ctx context.Context, session string, question []byte) ([]byte, error) {
+	nc := c.lk.nc
 	m := nats.NewMsg(c.lk.busSubject("ask", token(session)))
-	m.Data = question
+	m.Data, m.Reply = question, nc.NewRespInbox()
 	if deadline, ok := ctx.Deadline(); ok {
 		m.Header.Set(busWithin, strconv.FormatInt(max(time.Until(deadline).Milliseconds(), 1), 10))
 	}
-	answer, err := c.lk.nc.RequestMsgWithContext(ctx, m)
-	switch {
-	case err == nil:
-		return answer.Data, nil
-	case errors.Is(err, nats.ErrNoResponders):
-		return nil, store.ErrNobody
-	case errors.Is(err, nats.ErrMaxPayload):
-		return nil, c.s.sessionProblem("ask", session, "", outcrop.ErrRefused,
-			fmt.Sprintf("the message has %d bytes, and the servers carry %d at once", len(question), c.lk.nc.MaxPayload()),
-			"put long text into a file and name it, or raise max_payload of the servers")
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+	answers, err := nc.SubscribeSync(m.Reply)
+	if err != nil {
+		return nil, c.s.failed("ask", session, err)
 	}
-	return nil, c.s.failed("ask", session, err)
+	defer func() { _ = answers.Unsubscribe() }() // a connection that is closed has none
+	if err := nc.PublishMsg(m); err != nil {
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return nil, c.s.sessionProblem("ask", session, "", outcrop.ErrRefused,
+				fmt.Sprintf("the message has %d bytes, and the servers carry %d at once", len(question), nc.MaxPayload()),
+				"put long text into a file and name it, or raise max_payload of the servers")
+		}
+		return nil, c.s.failed("ask", session, err)
+	}
+	taking, stop := context.WithTimeout(ctx, busTakes)
+	defer stop()
+	for waits := taking; ; {
+		a, err := answers.NextMsgWithContext(waits)
+		switch {
+		case err == nil && a.Header.Get(busTaken) != "":
+			waits = ctx
+			continue
+		case err == nil && len(a.Data) == 0 && a.Header.Get("Status") == noResponders, errors.Is(err, nats.ErrNoResponders):
+			return nil, store.ErrNobody
+		case err == nil:
+			return a.Data, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case taking.Err() != nil:
+			return nil, store.ErrNobody
+		}
+		return nil, c.s.failed("ask", session, err)
+	}
 }
+
+// noResponders is the status with which a server says that nobody listens.
+const noResponders = "503"
 
 // Answer is store.Courier's.
 func (c *courier) Answer(session string, answer func(ctx context.Context, question []byte) []byte) (func(), error) {
@@ -85,7 +114,10 @@ func (c *courier) Answer(session string, answer func(ctx context.Context, questi
 		busy.Go(func() {
 			ctx, stop := context.WithTimeout(context.Background(), within(m))
 			defer stop()
-			if err := m.Respond(answer(ctx, m.Data)); err != nil {
+			taken := nats.NewMsg(m.Reply)
+			taken.Header.Set(busTaken, "1")
+			err := m.RespondMsg(taken)
+			if err = errors.Join(err, m.Respond(answer(ctx, m.Data))); err != nil {
 				c.s.opt.Logger.Debug("an answer was not sent", "session", session, "error", err)
 			}
 		})
