@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"strings"
+	"unsafe"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
@@ -168,6 +168,11 @@ type decoder struct {
 }
 
 func (d *decoder) int() int64 {
+	if d.s != "" && d.s[0] < 0x80 {
+		n := int64(d.s[0]>>1) ^ -int64(d.s[0]&1)
+		d.s = d.s[1:]
+		return n
+	}
 	// Varints of the file are short: a fixed copy avoids one of the rest.
 	var b [binary.MaxVarintLen64]byte
 	n, used := binary.Varint(b[:copy(b[:], d.s)])
@@ -221,14 +226,14 @@ func (d *decoder) texts() []string {
 	return out
 }
 
+// decode takes the bytes over.
 func decode(b []byte, address string) (map[string]*record, bool) {
 	head := len(magic) + 4
 	if len(b) < head || !bytes.HasPrefix(b, []byte(magic)) || binary.LittleEndian.Uint32(b[len(magic):]) != crc32.Checksum(b[head:], castagnoli) {
 		return nil, false
 	}
-	var text strings.Builder
-	text.Write(b[head:])
-	d := &decoder{s: text.String()}
+	// Nobody else has the bytes, so texts may stay where they are.
+	d := &decoder{s: unsafe.String(unsafe.SliceData(b[head:]), len(b)-head)}
 	if d.text() != address {
 		return nil, false
 	}

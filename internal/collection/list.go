@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/outcrop-dev/outcrop/store"
 )
@@ -43,39 +44,46 @@ type record struct {
 // List lists the sessions of the store, newest first, with what is known of
 // them.
 func (c *Collection) List(ctx context.Context) ([]Entry, error) {
-	c.load()
-	listed, err := c.listed(ctx)
+	// The catalogue is read while the store reads its folders.
+	var loading sync.WaitGroup
+	loading.Go(c.load)
+	listed, err := c.listed(ctx, loading.Wait)
+	loading.Wait()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Entry, len(listed))
-	seen := make(map[string]*record, len(listed))
+	same := 0 // what is in the catalogue as it is
 	for i := range listed {
 		l := &listed[i]
 		rec := c.known[l.Place]
 		if rec == nil || rec.listed.Info.ID != l.Info.ID {
 			rec = &record{}
-		}
-		if rec.listed.Stamp != l.Stamp || l.Stamp == "" {
-			c.dirty = true
+		} else if rec.listed.Stamp == l.Stamp && l.Stamp != "" {
+			same++
+			out[i] = rec.entry()
+			continue
 		}
 		rec.listed = *l
-		seen[l.Place] = rec
 		out[i] = rec.entry()
 	}
-	if len(seen) != len(c.known) {
+	if same < len(listed) || same < len(c.known) {
 		c.dirty = true
+		c.known = make(map[string]*record, len(out))
+		for i := range out {
+			c.known[listed[i].Place] = out[i].rec
+		}
 	}
-	c.known = seen
-	Sort(out)
-	return out, nil
+	return inOrder(out), nil
 }
 
 // listed asks the store. One that has no stamps says in its listing what there
 // is to say, so that this is the stamp.
-func (c *Collection) listed(ctx context.Context) ([]store.Listed, error) {
+// Until loaded returns the catalogue is being read.
+func (c *Collection) listed(ctx context.Context, loaded func()) ([]store.Listed, error) {
 	if cat, ok := c.st.(store.Cataloguer); ok {
 		return cat.ListKnown(ctx, func(place string) (store.Listed, bool) {
+			loaded()
 			rec := c.known[place]
 			if rec == nil {
 				return store.Listed{}, false
@@ -108,8 +116,29 @@ func (r *record) entry() Entry {
 }
 
 // Sort puts the newest first, as stores list.
-func Sort(entries []Entry) {
-	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.UpdatedAt, a.UpdatedAt), strings.Compare(a.ID, b.ID), strings.Compare(a.Path, b.Path))
+func Sort(entries []Entry) { copy(entries, inOrder(entries)) }
+
+// inOrder is what Sort makes of entries. They are large, so each is moved once,
+// to where it belongs.
+func inOrder(entries []Entry) []Entry {
+	type place struct {
+		updated int64
+		at      int
+	}
+	places := make([]place, len(entries))
+	for i := range entries {
+		places[i] = place{entries[i].UpdatedAt, i}
+	}
+	slices.SortFunc(places, func(x, y place) int {
+		if x.updated != y.updated {
+			return cmp.Compare(y.updated, x.updated)
+		}
+		a, b := &entries[x.at], &entries[y.at]
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Path, b.Path))
 	})
+	out := make([]Entry, len(entries))
+	for i, p := range places {
+		out[i] = entries[p.at]
+	}
+	return out
 }

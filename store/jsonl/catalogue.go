@@ -2,8 +2,9 @@ package jsonl
 
 import (
 	"context"
-	"fmt"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +31,8 @@ func (s *Store) ListKnown(ctx context.Context, known func(place string) (store.L
 	for range min(runtime.GOMAXPROCS(0), 8) {
 		workers.Go(func() {
 			lk := newLooker(s.disk, store.ListOptions{})
+			at := &glancer{disk: s.disk}
+			defer at.close()
 			var mine []store.Listed
 			for ctx.Err() == nil {
 				mu.Lock()
@@ -41,7 +44,7 @@ func (s *Store) ListKnown(ctx context.Context, known func(place string) (store.L
 					return
 				}
 				for _, dir := range part {
-					if l, ok := s.lookKnown(lk, dir, known); ok {
+					if l, ok := s.lookKnown(lk, at, dir, known); ok {
 						mine = append(mine, l)
 					}
 				}
@@ -85,22 +88,25 @@ func markListedTwice(all []store.Listed) {
 	}
 }
 
-func (s *Store) lookKnown(lk *looker, dir string, known func(string) (store.Listed, bool)) (store.Listed, bool) {
-	if k, ok := known(dir); ok && k.Stamp != "" && s.stamp(dir, k.Info.Path, strings.HasPrefix(k.Stamp, stampLock)) == k.Stamp {
-		k.Place = dir
-		if strings.HasPrefix(k.Stamp, stampLock) {
-			if lk.locked(&k.Info, lockIn(dir)); k.Info.State == store.StateLocked {
-				k.Stamp = ""
+func (s *Store) lookKnown(lk *looker, at *glancer, dir string, known func(string) (store.Listed, bool)) (store.Listed, bool) {
+	if k, ok := known(dir); ok && k.Stamp != "" && filepath.Dir(k.Info.Path) == dir {
+		locked := strings.HasPrefix(k.Stamp, stampLock)
+		if string(s.stamp(at, dir, filepath.Base(k.Info.Path), locked)) == k.Stamp {
+			k.Place = dir
+			if locked && s.mayBeHeld(at, dir) {
+				if lk.locked(&k.Info, lockIn(dir)); k.Info.State == store.StateLocked {
+					k.Stamp = ""
+				}
 			}
+			return k, true
 		}
-		return k, true
 	}
 	// The stamp is taken before the log is read: what changes in between gives
 	// another one the next time.
 	l := store.Listed{Place: dir}
 	f, ok, err := lookIn(s.disk, dir)
 	if err == nil && ok && f.enc != "" {
-		l.Stamp = s.stamp(dir, f.path(), f.locked)
+		l.Stamp = string(s.stamp(at, dir, filepath.Base(f.path()), f.locked))
 	}
 	if l.Info, ok = s.look(lk, dir); !ok {
 		return l, false
@@ -111,32 +117,42 @@ func (s *Store) lookKnown(lk *looker, dir string, known func(string) (store.List
 	return l, true
 }
 
+// mayBeHeld looks at the lock file of a session: nobody has an empty one.
+func (s *Store) mayBeHeld(at *glancer, dir string) bool {
+	lock, err := at.look(dir, logStem+".lock")
+	return err != nil || lock.size > 0
+}
+
 // stampLock begins the stamp of a folder that has a lock file.
 const stampLock = "lock "
 
 // settled is how old a time must be before it tells one change from the next.
 const settled = 100 * time.Millisecond
 
-func (s *Store) stamp(dir, log string, locked bool) string {
-	d, err := s.disk.Stat(dir)
+// stamp is the stamp of a session folder and its log; nil: it must not be kept.
+func (s *Store) stamp(at *glancer, dir, log string, locked bool) []byte {
+	d, err := at.look(dir, "")
 	if err != nil {
-		return ""
+		return nil
 	}
-	f, err := s.disk.Stat(log)
-	if err != nil || !f.Mode().IsRegular() {
-		return ""
+	f, err := at.look(dir, log)
+	if err != nil || !f.regular {
+		return nil
 	}
 	if s.opt.Now != nil {
 		now := s.opt.Now()
-		for _, t := range [...]time.Time{d.ModTime(), f.ModTime()} {
-			if age := now - t.UnixMilli(); age >= 0 && age < settled.Milliseconds() {
-				return ""
+		for _, g := range [...]glance{d, f} {
+			if age := now - g.changedMillis(); age >= 0 && age < settled.Milliseconds() {
+				return nil
 			}
 		}
 	}
-	b := make([]byte, 0, 80)
+	b := make([]byte, 0, 96)
 	if locked {
 		b = append(b, stampLock...)
 	}
-	return string(fmt.Appendf(b, "%d %d %d %d", d.ModTime().UnixNano(), f.ModTime().UnixNano(), f.Size(), fileID(f)))
+	b = append(strconv.AppendInt(b, d.changed, 10), ' ')
+	b = append(strconv.AppendInt(b, f.changed, 10), ' ')
+	b = append(strconv.AppendInt(b, f.size, 10), ' ')
+	return strconv.AppendUint(b, f.id, 10)
 }
