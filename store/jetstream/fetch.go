@@ -99,6 +99,7 @@ func (lk *link) persist(ctx context.Context, stream string, question any) (raw, 
 	defer p.stop()
 	for {
 		r, err := lk.ask(p.ctx, stream, question)
+		lk.hear(err)
 		if err == nil || errors.Is(err, errNoMessage) || errors.Is(err, natsjs.ErrStreamNotFound) || final(err) {
 			return r, err
 		}

@@ -117,6 +117,7 @@ type link struct {
 
 	mu      sync.Mutex
 	objects natsjs.ObjectStore
+	heard   time.Time // the last answer of a stream, or move to another server
 }
 
 // New names a realm. It connects to nothing.
@@ -218,8 +219,29 @@ func (s *Store) link(ctx context.Context) (*link, error) {
 	default:
 		s.opt.Logger.Warn("it is unknown whether the servers of the realm sync each write; outcrop realm check with rights on the system account finds out", "store", s.Address())
 	}
-	s.lk = lk
+	s.lk, lk.heard = lk, time.Now()
 	return lk, nil
+}
+
+// hear notes whether streams answer. A server that is cut off from the others
+// keeps its clients, and answers them nothing: then the next one is tried.
+func (lk *link) hear(err error) {
+	silent := errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
+	if err != nil && !silent {
+		return
+	}
+	lk.mu.Lock()
+	move := silent && time.Since(lk.heard) > 2*lk.s.opt.AckWait
+	if move || !silent {
+		lk.heard = time.Now()
+	}
+	lk.mu.Unlock()
+	if move && len(lk.s.addr.Servers) > 1 {
+		lk.s.opt.Logger.Warn("no stream answers by way of this server; another one is tried", "store", lk.s.Address(), "server", lk.nc.ConnectedUrlRedacted())
+		if err := lk.nc.ForceReconnect(); err != nil {
+			lk.s.opt.Logger.Warn("no other server can be tried", "store", lk.s.Address(), "error", err)
+		}
+	}
 }
 
 func (s *Store) readRealm(ctx context.Context, lk *link) (Realm, error) {

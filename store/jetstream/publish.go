@@ -83,6 +83,7 @@ func (lk *link) settle(ctx context.Context, f *flight) (stored uint64, err error
 	defer p.stop()
 	for {
 		seq, err := lk.acked(p.ctx, f)
+		lk.hear(err)
 		if err == nil {
 			return seq, nil
 		}
@@ -96,6 +97,7 @@ func (lk *link) settle(ctx context.Context, f *flight) (stored uint64, err error
 		case errors.Is(lerr, errNoMessage):
 			last.Seq = 0
 		case lerr != nil:
+			lk.hear(lerr)
 			if final(lerr) {
 				return 0, lerr
 			}
