@@ -88,6 +88,7 @@ func TestBrowser(t *testing.T) {
 		{"300,000 events scroll without a blank frame", longScroll},
 		{"sessions are worked on from the page", working},
 		{"history is edited from the page", editing},
+		{"sessions are put away, brought back and taken away", caring},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, b) })
 	}

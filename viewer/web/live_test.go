@@ -427,3 +427,62 @@ func editing(t *testing.T, b *browser) {
 	p.keys("T")
 	p.wait("document.querySelector('.session.depth-1 .branch')")
 }
+
+func caring(t *testing.T, b *browser) {
+	dir, st := demo(t)
+	s := serve(t, dir, st, nil, "--no-token")
+	p := b.tab(t, 1100, 800)
+	p.open(s.url)
+	p.wait("document.querySelector('.session.chosen')")
+
+	// Taken away, in each form that is a file.
+	p.keys("e")
+	p.wait("document.querySelectorAll('dialog .choices a').length >= 4")
+	for _, name := range []string{"md", "html", "jsonl", "zip"} {
+		got := eval[[]string](p, fmt.Sprintf(`(async () => {
+			const a = [...document.querySelectorAll('dialog .choices a')].find(a => a.innerText === %q);
+			const r = await fetch(a.href);
+			return [String(r.status), r.headers.get('Content-Disposition'), (await r.text()).slice(0, 200)];
+		})()`, name))
+		if got[0] != "200" || got[1] != `attachment; filename="session-demo.`+name+`"` || got[2] == "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	p.keys(kb.Escape)
+	p.wait("!document.querySelector('dialog')")
+
+	// Into the archive, with what comes from it, and back.
+	p.keys("f")
+	p.wait("!location.hash.includes('/demo/') && document.querySelector('.session-facts a')?.innerText === 'demo'")
+	p.keys("g")
+	p.wait("document.querySelectorAll('.session').length === 2")
+	p.keys("T")
+	p.wait("document.querySelector('.session.depth-1 .branch')")
+	p.keys("k", "A")
+	p.wait("document.querySelector('dialog')?.innerText.includes('1 session comes from it')")
+	p.click("button:Archive")
+	p.has("No sessions in")
+	p.click("a[href='#/archive']")
+	p.wait("document.querySelectorAll('.session.shelved').length === 2")
+	p.keys("j", "u")
+	p.wait("document.querySelectorAll('.session.shelved').length === 1")
+	p.keys("u")
+	p.has("Nothing was put into the archive.")
+	p.keys("g")
+	p.wait("document.querySelectorAll('.session').length === 2")
+
+	// From its own page into the trash: the dialogue can be left, nothing happens.
+	p.open(s.page("demo", "talk"))
+	p.wait(ready["talk"])
+	for _, end := range []string{"Cancel", "Delete"} {
+		p.click("button:more…")
+		p.wait("document.querySelector('dialog .choices .danger')")
+		eval[any](p, "document.querySelector('dialog .choices .danger').click()")
+		p.wait("document.querySelector('dialog')?.innerText.includes('Delete this session?')")
+		p.click("button:" + end)
+		p.wait("!document.querySelector('dialog')")
+	}
+	p.has("No sessions in")
+	p.click("a[href='#/trash']")
+	p.wait("document.querySelectorAll('.session.shelved').length === 2")
+}

@@ -1,12 +1,12 @@
 // What the page can do to a session. Each action says first what it would do,
 // and asks where something is lost to the model's eye.
 import { html } from "lit";
-import { APIError, get, post, session, type Edits, type Item, type RewindAnswer } from "./api";
+import { address, APIError, get, post, secrets, session, type Edits, type Item, type RewindAnswer, type ServerFacts, type SessionList } from "./api";
 import { count, many, short } from "./format";
 import type { Model } from "./model";
-import { ask } from "./parts/dialog";
+import { ask, choose, type Choice } from "./parts/dialog";
 import { complain, note } from "./parts/say";
-import { link } from "./route";
+import { link, type Shelf } from "./route";
 import { oneLine } from "./text/plain";
 
 /** runs an action; what is refused is said at the foot of the page */
@@ -168,4 +168,46 @@ export async function rename(id: string, old: string | null): Promise<string | n
   const title = await ask({ title: "Name this session", body: html``, yes: "Rename", field: { label: "Title", value: old ?? "", lines: 1 } });
   if (title === null) return null;
   return (await post<{ title: string }>(session(id) + "/title", { title })).title;
+}
+
+/** puts a session, and those that come from it, into the archive or the trash;
+ * false when that was not wanted */
+export async function putAway(id: string, title: string | null, shelf: Shelf): Promise<boolean> {
+  const { total } = await get<SessionList>("/sessions", { parent: id, limit: 1 });
+  const name = oneLine(title ?? id, 80);
+  const ok = await ask({
+    title: shelf === "archive" ? "Archive this session?" : "Delete this session?",
+    body: html`<p><b>${name}</b> ${shelf === "archive" ? "goes into the archive: it is not listed, found or continued until it is put back." : "goes into the trash, with its attachments and the outputs of its tools. It can be put back from there."}</p>
+      ${total > 0 ? html`<p>${many(total, "session")} ${total === 1 ? "comes" : "come"} from it, and ${total === 1 ? "goes" : "go"} along, with all that come from there.</p>` : ""}`,
+    yes: shelf === "archive" ? "Archive" : "Delete",
+    danger: shelf === "trash",
+  });
+  if (ok === null) return false;
+  const got = await post<{ sessions: string[] }>(session(id) + (shelf === "archive" ? "/archive" : "/delete"), { tree: total > 0 });
+  note(`${got.sessions.length > 1 ? many(got.sessions.length, "session") : name}: in the ${shelf}, from where ${got.sessions.length > 1 ? "they" : "it"} can be put back.`);
+  return true;
+}
+
+export async function restore(shelf: Shelf, id: string): Promise<void> {
+  await post(`/shelves/${shelf}/restore`, { session: id });
+}
+
+/** offers a session as a file */
+export async function exportIt(server: ServerFacts, id: string): Promise<void> {
+  await choose("Export", exportNote(), exportChoices(server, id));
+}
+
+const exportNote = () =>
+  secrets.shown ? html`<p class="bad">Secrets are shown just now, and go along: the file holds keys and passwords as they are.</p>` : html`<p>What looks like a key or a password is masked in the file.</p>`;
+
+const exportChoices = (server: ServerFacts, id: string): Choice[] =>
+  server.exports.map((f) => ({ name: f.name, text: f.name, what: f.what, href: address(session(id) + "/export", { format: f.name }) }));
+
+/** what else can be done with a session: true when it is not in the list any more */
+export async function more(server: ServerFacts, id: string, title: string | null, readOnly: boolean): Promise<boolean> {
+  const choices: Choice[] = exportChoices(server, id).map((c) => ({ ...c, text: `Export as ${c.text}` }));
+  if (server.shelves && !readOnly)
+    choices.push({ name: "archive", text: "Archive\u2026", what: "out of the list, into the archive" }, { name: "trash", text: "Delete\u2026", what: "into the trash, from where it can be put back", danger: true });
+  const what = await choose(oneLine(title ?? id, 60), exportNote(), choices);
+  return what === "archive" || what === "trash" ? putAway(id, title, what) : false;
 }

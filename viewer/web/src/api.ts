@@ -19,6 +19,26 @@ export interface ServerFacts {
   demo: string;
   running: string[];
   beside: string | null;
+  shelves: boolean;
+  exports: { name: string; ending: string; what: string }[];
+}
+
+export interface ShelvedRow {
+  id: string;
+  title: string | null;
+  cwd: string | null;
+  updatedAt: number;
+  at: number;
+  bytes: number;
+  events: number;
+  turns: number;
+  starred: boolean;
+  unfinished: boolean;
+}
+
+export interface ShelfList {
+  shelf: string;
+  sessions: ShelvedRow[];
 }
 
 export interface SessionRow {

@@ -7,7 +7,8 @@ import { help, typing } from "./parts/help";
 import { complain } from "./parts/say";
 import { link, parse, type Route } from "./route";
 import { setTheme, theme, type Theme } from "./theme";
-import { sessionKeys, type SessionsView } from "./views/sessions";
+import { sessionKeys, SessionsView } from "./views/sessions";
+import { shelfKeys, type ShelfView } from "./views/shelf";
 import type { SessionPage } from "./views/session";
 
 @customElement("oc-app")
@@ -63,10 +64,10 @@ export class App extends Part {
   private key(e: KeyboardEvent): void {
     const find = e.key === "f" && (e.ctrlKey || e.metaKey);
     if (e.defaultPrevented || document.querySelector("dialog[open]") || (typing(e) && !find)) return;
-    const page = this.querySelector<SessionsView | SessionPage>("oc-sessions, oc-session");
+    const page = this.querySelector<SessionsView | ShelfView | SessionPage>("oc-sessions, oc-shelf, oc-session");
     if (this.route.session === null) {
-      if (find && page) (page as SessionsView).focusSearch();
-      else if (e.key === "?") help("Sessions", sessionKeys);
+      if (find && page instanceof SessionsView) page.focusSearch();
+      else if (e.key === "?") this.help();
       else if (e.ctrlKey || e.metaKey || e.altKey || !page?.key(e)) return this.own(e);
     } else if (!page?.key(e)) return this.own(e);
     e.preventDefault();
@@ -87,7 +88,8 @@ export class App extends Part {
   }
 
   private help(): void {
-    if (this.route.session === null) help("Sessions", sessionKeys);
+    if (this.route.shelf !== null) help(this.route.shelf === "archive" ? "Archive" : "Trash", shelfKeys);
+    else if (this.route.session === null) help("Sessions", sessionKeys);
     else this.querySelector<SessionPage>("oc-session")?.key(new KeyboardEvent("keydown", { key: "?" }));
   }
 
@@ -106,7 +108,7 @@ export class App extends Part {
       ${this.locked ? this.door() : this.error ? html`<p class="empty bad">${this.error}</p>` : ""}
       ${this.server && !this.locked
         ? this.route.session === null
-          ? html`<main class="page"><oc-sessions .server=${this.server}></oc-sessions></main>`
+          ? html`<main class="page">${this.route.shelf !== null ? html`<oc-shelf .shelf=${this.route.shelf}></oc-shelf>` : html`<oc-sessions .server=${this.server}></oc-sessions>`}</main>`
           : html`<oc-session class="page" .route=${this.route} .server=${this.server}></oc-session>`
         : ""}
       <oc-saying></oc-saying>`;

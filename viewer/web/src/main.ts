@@ -8,6 +8,7 @@ import "./parts/find";
 import "./strata/tree";
 import "./strata/table";
 import "./views/sessions";
+import "./views/shelf";
 import "./views/session";
 import "./views/conversation";
 import "./views/strata";

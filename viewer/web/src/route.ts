@@ -1,5 +1,5 @@
-// Where the page is, in the fragment of its address: #/ is the list,
-// #/s/ID/VIEW?key=value a session. The browser's history works as usual.
+// Where the page is, in the fragment of its address: #/ is the list, #/archive
+// and #/trash what was put away, #/s/ID/VIEW?key=value a session. The browser's history works as usual.
 
 export type View = "talk" | "strata" | "log" | "requests" | "numbers";
 
@@ -11,8 +11,11 @@ export const views: readonly { id: View; name: string; key: string }[] = [
   { id: "numbers", name: "Numbers", key: "5" },
 ];
 
+export type Shelf = "archive" | "trash";
+
 export interface Route {
   session: string | null;
+  shelf: Shelf | null; // in place of the list
   view: View;
   params: URLSearchParams;
 }
@@ -23,7 +26,8 @@ export function parse(hash: string): Route {
   const path = cut < 0 ? text : text.slice(0, cut);
   const params = new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1));
   const parts = path.split("/").filter(Boolean);
-  if (parts[0] !== "s" || !parts[1]) return { session: null, view: "talk", params };
+  const shelf = parts[0] === "archive" || parts[0] === "trash" ? parts[0] : null;
+  if (parts[0] !== "s" || !parts[1]) return { session: null, shelf, view: "talk", params };
   const view = views.find((v) => v.id === parts[2])?.id ?? "talk";
   let id = parts[1];
   try {
@@ -31,7 +35,7 @@ export function parse(hash: string): Route {
   } catch {
     // an id that is no good encoding is taken as it stands
   }
-  return { session: id, view, params };
+  return { session: id, shelf: null, view, params };
 }
 
 export function link(session: string | null, view: View = "talk", params: Record<string, string | number | null | undefined> = {}): string {

@@ -11,6 +11,52 @@ export interface Asked {
   field?: { label: string; value: string; lines: number };
 }
 
+export interface Choice {
+  name: string;
+  text: string;
+  what?: string; // a line about it
+  href?: string; // a file to be kept
+  danger?: boolean;
+}
+
+/** one of several things that can be done; null when none was wanted */
+export function choose(title: string, body: TemplateResult, choices: readonly Choice[]): Promise<string | null> {
+  return new Promise((resolve) => {
+    const d = document.createElement("dialog");
+    d.className = "ask";
+    d.setAttribute("aria-labelledby", "ask-title");
+    const done = (value: string | null) => {
+      d.close();
+      d.remove();
+      resolve(value);
+    };
+    render(
+      html`<h2 id="ask-title">${title}</h2>
+        <div class="ask-body">${body}</div>
+        <ul class="choices">
+          ${choices.map(
+            (c) => html`<li>
+              ${c.href
+                ? html`<a class="button" href=${c.href} download @click=${() => setTimeout(() => done(c.name))}>${c.text}</a>`
+                : html`<button class=${c.danger ? "danger" : ""} @click=${() => done(c.name)}>${c.text}</button>`}
+              <span class="muted">${c.what ?? ""}</span>
+            </li>`,
+          )}
+        </ul>
+        <div class="ask-ends"><button @click=${() => done(null)}>Cancel</button></div>`,
+      d,
+    );
+    d.addEventListener("cancel", (e) => {
+      e.preventDefault();
+      done(null);
+    });
+    d.addEventListener("keydown", (e) => e.stopPropagation());
+    document.body.append(d);
+    d.showModal();
+    d.querySelector<HTMLElement>(".choices a, .choices button")?.focus();
+  });
+}
+
 /** null when it was not wanted, else the field's text ("" without a field) */
 export function ask(q: Asked): Promise<string | null> {
   return new Promise((resolve) => {

@@ -127,6 +127,12 @@ export class SessionPage extends Part {
     });
   }
 
+  private async moreOf(m: Model): Promise<void> {
+    await act.attempt(async () => {
+      if (await act.more(this.server, m.id, m.facts.title, m.facts.writer.where !== "none")) location.hash = link(null);
+    });
+  }
+
   private secrets(): void {
     secrets.show(!secrets.shown);
     void this.open(this.wanted);
@@ -144,6 +150,7 @@ export class SessionPage extends Part {
           <h1>${f.title ? oneLine(f.title, 160) : oneLine(f.id, 80)}</h1>
           ${this.server.writable && f.writer.where !== "elsewhere" && f.state !== "damaged" && f.state !== "newer" ? html`<button class="bare" title="Rename" @click=${() => void this.rename()}>rename</button>` : ""}
           <span class="grow"></span>
+          <button class="bare" title="Export, archive, delete" @click=${() => void this.moreOf(m)}>more\u2026</button>
           <button class="bare" aria-pressed=${secrets.shown} title="Keys and passwords are masked unless asked for" @click=${() => this.secrets()}>${secrets.shown ? "mask secrets" : "show secrets"}</button>
         </div>
         <p class="session-facts muted">

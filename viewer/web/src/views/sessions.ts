@@ -10,7 +10,7 @@ import { css, Part } from "../parts/element";
 import type { Keys } from "../parts/help";
 import { note } from "../parts/say";
 import { marked } from "../parts/text";
-import { link } from "../route";
+import { link, type Shelf } from "../route";
 import { whileSeen } from "../seen";
 import { oneLine, visible } from "../text/plain";
 import { family, type Placed } from "../list/family";
@@ -22,6 +22,9 @@ export const sessionKeys: Keys = [
   ["f", "fork it"],
   ["r", "rename it"],
   ["s", "star it, or not"],
+  ["e", "export it"],
+  ["A", "archive it"],
+  ["D", "delete it: into the trash"],
   ["T", "as a tree, or newest first"],
 ];
 
@@ -69,8 +72,24 @@ export class SessionsView extends Part {
 
   private listen(): void {
     this.stream?.close();
-    this.stream = new EventSource("/api/v1/live");
-    this.stream.addEventListener("sessions", () => this.soon(150));
+    const s = (this.stream = new EventSource("/api/v1/live"));
+    s.addEventListener("sessions", () => this.soon(150));
+    // What changed while there was no stream is not told again.
+    let lost = false;
+    s.addEventListener("hello", () => {
+      if (lost) this.soon(0);
+      lost = false;
+    });
+    s.onerror = () => {
+      lost = true;
+      // The browser gives up for good on an answer that is not a stream.
+      if (s.readyState === EventSource.CLOSED && s === this.stream) setTimeout(() => this.isConnected && s === this.stream && this.listenAgain(), 2000);
+    };
+  }
+
+  private listenAgain(): void {
+    this.listen();
+    this.soon(0);
   }
 
   override disconnectedCallback(): void {
@@ -172,6 +191,13 @@ export class SessionsView extends Part {
       case "s":
         if (row) void this.star(row);
         return true;
+      case "e":
+        if (row && this.server.exports.length > 0) void act.attempt(() => act.exportIt(this.server, row.id));
+        return true;
+      case "A":
+      case "D":
+        if (row && this.server.shelves) void act.attempt(() => this.putAway(row, e.key === "A" ? "archive" : "trash"));
+        return true;
       case "T":
         this.setTree(!this.tree);
         return true;
@@ -220,6 +246,14 @@ export class SessionsView extends Part {
     });
   }
 
+  private async putAway(row: SessionRow, shelf: Shelf): Promise<void> {
+    if (await act.putAway(row.id, row.title, shelf)) await this.load();
+  }
+
+  private async moreOf(row: SessionRow): Promise<void> {
+    if (await act.more(this.server, row.id, row.title, row.here)) await this.load();
+  }
+
   override render() {
     this.shown = this.tree ? family(this.rows) : this.rows.map((row) => ({ row, depth: 0 }));
     const now = Date.now();
@@ -248,6 +282,7 @@ export class SessionsView extends Part {
           ${states.map((s) => html`<option value=${s} ?selected=${s === this.filter}>${stateNames[s]}</option>`)}
         </select></label>
         <button aria-pressed=${this.tree} @click=${() => this.setTree(!this.tree)}>Tree</button>
+        ${this.server.shelves ? html`<a href="#/archive">Archive</a><a href="#/trash">Trash</a>` : ""}
         <span class="muted found">${this.loaded ? many(this.total, "session") : ""}</span>
       </div>
       ${this.error ? html`<p class="bad">${this.error}</p>` : ""}
@@ -281,6 +316,7 @@ export class SessionsView extends Part {
           <button class="bare" aria-pressed=${s.starred} title="Star" @click=${() => void this.star(s)} ?disabled=${broken || !this.server.writable}>star</button>
           <button class="bare" title="Tag" @click=${() => void this.tag(s)} ?disabled=${broken || !this.server.writable}>tag</button>
           <button class="bare" title="Rename" @click=${() => void this.rename(s)} ?disabled=${broken || !this.server.writable}>rename</button>
+          <button class="bare" title="Export, archive, delete" @click=${() => void act.attempt(() => this.moreOf(s))}>more\u2026</button>
         </span>
         <time title=${date(s.updatedAt)}>${age(s.updatedAt, now)}</time>
       </div>
