@@ -42,4 +42,10 @@ type inStore struct{ store.Stored }
 
 func (inStore) Pos() wire.Pos                   { return wire.Pos{} }
 func (inStore) Warnings() ([]wire.Warning, int) { return nil, 0 }
-func (inStore) Tail() wire.Tail                 { return wire.Tail{} }
+
+// Tail is the log's, which lies in no file: what stays is counted from the end,
+// so that the difference to a size of 0 is what is torn.
+func (s inStore) Tail() wire.Tail {
+	t := s.Stored.Tail()
+	return wire.Tail{Torn: t.Torn, Good: -t.Bytes, Recovered: t.Recovered, Reason: t.Reason}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,7 +13,10 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/doctor"
+	"github.com/outcrop-dev/outcrop/internal/genlog"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/dshsqlite"
+	"github.com/outcrop-dev/outcrop/store/dshsqlite/dshsqlitetest"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	memorystore "github.com/outcrop-dev/outcrop/store/memory"
 	"github.com/outcrop-dev/outcrop/store/sqlite"
@@ -95,4 +99,44 @@ func fileTree(names ...string) fstest.MapFS {
 		}
 	}
 	return m
+}
+
+// A torn tail of a log that lies in no file is found too; it has a seq and no
+// offset.
+func TestVerifyFindsTheTornTailOfASessionInItsStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	events := slices.Collect(genlog.Events(1, 100))
+	events = events[:len(events)-1] // the last turn is open
+	if err := dshsqlitetest.Write(t.Context(), path, 17, dshsqlitetest.Session{Header: genlog.Header(1), Events: events}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := dshsqlitetest.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := events[len(events)-1].Seq
+	if _, err := db.Exec("UPDATE events SET data = '{\"cut' WHERE seq = ?", int64(last)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	st, err := dshsqlite.New(path, dshsqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	found, sum := verify(t, doctor.Target{Name: "F", Open: func(ctx context.Context) (store.Stored, error) { return st.Read(ctx, "gen-1") }}, doctor.Options{})
+	var torn []doctor.Finding
+	for _, f := range found {
+		if f.Code == "TORN_TAIL" {
+			torn = append(torn, f)
+		}
+	}
+	if len(torn) != 1 || torn[0].Seq != last || torn[0].Offset != -1 || !strings.HasPrefix(torn[0].Message, "torn tail of 5 bytes: data is not JSON") {
+		t.Errorf("%+v", torn)
+	}
+	if !sum.OK || sum.TruncatedAt != nil || !sum.OpenTurn {
+		t.Errorf("%+v", sum)
+	}
 }

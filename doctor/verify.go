@@ -267,8 +267,12 @@ func (v *verifier) tail() {
 		return
 	}
 	good := t.Good
-	v.sum.TruncatedAt = &good
 	f := Finding{Code: "TORN_TAIL", Severity: SeverityWarning, Seq: -1, Offset: good, TextOffset: -1, Message: "the tail is torn"}
+	if v.target.Open == nil {
+		v.sum.TruncatedAt = &good
+	} else {
+		f.Offset = -1
+	}
 	var e *outcrop.Error
 	if errors.As(t.Reason, &e) {
 		f.Seq, f.Line, f.Hint = e.Seq, e.Line, e.Hint

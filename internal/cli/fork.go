@@ -63,9 +63,10 @@ func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, before, id 
 		}
 	}
 	dst := t.Store
-	if t.Path != "" {
-		// A log file outside a store: the child goes into the store.
-		if dst, err = a.OpenStore(); err != nil {
+	if _, only := store.OnlyRead(t.Store); only || t.Path != "" {
+		// A log file outside a store, or a store that is never written: the
+		// child goes into the store.
+		if dst, err = a.NewStore(); err != nil {
 			return err
 		}
 		sd, err := t.Read(ctx)

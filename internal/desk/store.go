@@ -85,6 +85,23 @@ func (a *Desk) OpenStore() (store.Store, error) {
 	return a.StoreAt(address, origin)
 }
 
+// NewStore opens the store where sessions go that are made: the one of OpenStore,
+// or the default when that one is only read.
+func (a *Desk) NewStore() (store.Store, error) {
+	st, err := a.OpenStore()
+	if err != nil {
+		return nil, err
+	}
+	if _, only := store.OnlyRead(st); !only {
+		return st, nil
+	}
+	home, err := a.DataHome()
+	if err != nil {
+		return nil, err
+	}
+	return a.StoreAt("jsonl:"+filepath.Join(home, "sessions"), "default")
+}
+
 // StoreAt opens a store by its address: jsonl:DIR, jsonl+plain:DIR, sqlite:FILE,
 // a folder, or the path of one log file or database.
 func (a *Desk) StoreAt(address, origin string) (store.Store, error) {

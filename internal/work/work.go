@@ -51,6 +51,7 @@ type Work struct {
 
 	target *desk.Target     // nil for a new session
 	store  store.Store      // where the session is, or will be
+	from   store.Store      // of the session that went on in a new one, nil for another
 	stored *outcrop.Session // the session as it is stored, nil for a new one
 	dir    string           // workspace
 	cfg    *config.Config
@@ -109,9 +110,9 @@ func (w *Work) findSession(ctx context.Context) error {
 		}
 		w.target, w.stored, w.store = t, s, t.Store
 		stated = s.Header().Cwd
-		if s.Header().Format > 0 && t.Path != "" {
+		if w.neverWritten() != "" && (s.Header().Format == 0 || t.Path != "") {
 			// It goes on in a new session, which lies in the store.
-			if w.store, err = w.a.OpenStore(); err != nil {
+			if w.store, err = w.a.NewStore(); err != nil {
 				return err
 			}
 		}
@@ -171,7 +172,7 @@ func (w *Work) configure() (err error) {
 // Open takes the session up, or makes a new one, and says what repair did. A new
 // session is not stored before its first event is.
 func (w *Work) Open(ctx context.Context) (err error) {
-	if w.target != nil && w.stored.Header().Format > 0 {
+	if w.target != nil && w.neverWritten() != "" {
 		if err := w.goOn(ctx); err != nil {
 			return err
 		}
@@ -193,15 +194,27 @@ func (w *Work) Open(ctx context.Context) (err error) {
 	return w.openHistory(ctx, w.live.Flush)
 }
 
-// goOn makes the session that goes on from one in a later format of dsh, whose
-// files are never written.
+// neverWritten says where the session lies that goes on, when nothing is ever
+// written there: it goes on in a new one. "" for every other session.
+func (w *Work) neverWritten() string {
+	if what, only := store.OnlyRead(w.target.Store); only {
+		return "in " + what
+	}
+	if f := w.stored.Header().Format; f > 0 {
+		return fmt.Sprintf("in format %d of dsh", f)
+	}
+	return ""
+}
+
+// goOn makes the session that goes on from one that is never written.
 func (w *Work) goOn(ctx context.Context) error {
-	parent := w.stored.Header()
+	where := w.neverWritten()
 	h, err := store.GoOn(ctx, w.store, w.target.Store, w.target.ID, store.Child{ID: w.a.Env.NewID(), CreatedAt: w.a.Now()})
 	if err != nil {
 		return err
 	}
-	w.a.Note("session %s is in format %d of dsh, which is never written: it goes on in the new session %s", term.Line(parent.ID), parent.Format, term.Line(h.ID))
+	w.a.Note("session %s is %s, which is never written: it goes on in the new session %s", term.Line(w.stored.ID()), where, term.Line(h.ID))
+	w.from = w.target.Store
 	w.target = &desk.Target{Store: w.store, ID: h.ID, Name: h.ID}
 	return nil
 }
@@ -300,7 +313,13 @@ func (w *Work) Again() string {
 		name = w.target.Name
 	}
 	where := ""
-	if w.a.Flags.Store != "" {
+	if _, only := store.OnlyRead(w.from); only {
+		// It went on in the default store, which has to be named when another
+		// one is set.
+		if w.a.Env.Getenv("OUTCROP_STORE") != "" {
+			where = " --store " + term.Word(w.store.Address())
+		}
+	} else if w.a.Flags.Store != "" {
 		where = " --store " + term.Word(w.a.Flags.Store)
 	}
 	played := ""

@@ -75,7 +75,7 @@ type Store struct {
 	closed bool
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.ReadOnly = (*Store)(nil)
 
 // New names the file of a store; it is opened when something is asked of it.
 func New(path string, o Options) (*Store, error) {
@@ -100,6 +100,11 @@ func New(path string, o Options) (*Store, error) {
 
 // Address is sqlite: and the path.
 func (s *Store) Address() string { return "sqlite:" + s.path }
+
+// ReadOnly is store.ReadOnly's.
+func (s *Store) ReadOnly() string { return what }
+
+const what = "a store of DeepSeek Harness"
 
 // Path is the file.
 func (s *Store) Path() string { return s.path }
@@ -172,13 +177,13 @@ func (s *Store) check(id foreigndb.Identity) error {
 		}
 		for _, table := range [...]string{"sessions", "events"} {
 			if !id.Has(table) {
-				return s.problem("open", "", outcrop.ErrDamaged, "it is a store of DeepSeek Harness that lacks the table "+table, "restore the file from a copy, with its -wal")
+				return s.problem("open", "", outcrop.ErrDamaged, "it is "+what+" that lacks the table "+table, "restore the file from a copy, with its -wal")
 			}
 		}
 		return nil
 	}
 	return s.problem("open", "", outcrop.ErrUnsupported,
-		fmt.Sprintf("it is a store of DeepSeek Harness with schema version %d; this version reads 14, 15 and 17", id.UserVersion),
+		fmt.Sprintf("it is %s with schema version %d; this version reads 14, 15 and 17", what, id.UserVersion),
 		"read it with the dsh that wrote it; nothing was changed")
 }
 
@@ -211,7 +216,7 @@ func (s *Store) Put(_ context.Context, h outcrop.Header, _ iter.Seq2[outcrop.Rec
 }
 
 func (s *Store) readOnly(op, id string) error {
-	return s.problem(op, id, outcrop.ErrReadOnly, "this is a store of DeepSeek Harness, which is only read",
+	return s.problem(op, id, outcrop.ErrReadOnly, "this is "+what+", which is only read",
 		"outcrop run --session goes on in a new session of your own store; outcrop fork and outcrop convert copy one there")
 }
 

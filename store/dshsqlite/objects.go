@@ -35,7 +35,7 @@ func (o objects) Get(ctx context.Context, id string) ([]byte, error) {
 
 // Put is store.Objects's: it refuses.
 func (o objects) Put(context.Context, []byte) (string, error) {
-	return "", o.s.problem("store attachment", "", outcrop.ErrReadOnly, "this is a store of DeepSeek Harness, which is only read",
+	return "", o.s.problem("store attachment", "", outcrop.ErrReadOnly, "this is "+what+", which is only read",
 		"attachments go with a session into your own store: outcrop convert or fork copies both")
 }
 
