@@ -75,6 +75,9 @@ func exportFormats() []exportFormat {
 		{name: "openai", what: "the next request, as OpenAI's chat completions take it", write: (*app).exportOpenAI},
 		{name: "anthropic", what: "the next request, as Anthropic's messages take it", write: (*app).exportAnthropic},
 		{name: "script", what: "what the model said, to play it again (run --script)", write: (*app).exportScript},
+		{name: "claude-code", what: "what the model sees, as a session of Claude Code", write: (*app).exportClaudeCode},
+		{name: "codex", what: "what the model sees, as a session of Codex", write: (*app).exportCodex},
+		{name: "dsh3", what: "the log in session format 3, for later versions of dsh", write: (*app).exportFormat3},
 		{name: "zip", ending: ".zip", what: "a package that outcrop import takes back", binary: true, tree: true, write: (*app).exportZip},
 	}
 }
