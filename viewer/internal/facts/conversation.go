@@ -144,6 +144,9 @@ type Item struct {
 	Pinned  bool         `json:"pinned"`
 	Rewound bool         `json:"rewound"`
 	Tokens  int64        `json:"tokens"`
+	// Count is how many nodes an edit took the place of, or how many messages
+	// are folded.
+	Count *int `json:"count,omitzero"`
 	*Said
 	*Prompt
 	*Reply
@@ -208,7 +211,6 @@ type Edited struct {
 	Of               *outcrop.Seq `json:"of,omitzero"`
 	Start            outcrop.Seq  `json:"start"`
 	End              outcrop.Seq  `json:"end"`
-	Count            int          `json:"count"`
 	To               *outcrop.Seq `json:"to,omitzero"`
 	TokensBefore     *int64       `json:"tokensBefore"`
 	TokensAfter      *int64       `json:"tokensAfter"`
@@ -219,7 +221,6 @@ type Edited struct {
 
 // Folded stands for items that a rewind took away.
 type Folded struct {
-	Count int         `json:"count"`
 	Items int32       `json:"items"`
 	By    outcrop.Seq `json:"by"`
 	First outcrop.Seq `json:"first"`
@@ -286,17 +287,17 @@ func (r *Reader) item(p Place) Item {
 	}
 	if p.fold.By != 0 {
 		it.Kind, it.Rewound = folded.Fold.String(), true
-		it.Folded = &Folded{Count: p.count, Items: p.fold.To - p.fold.From + 1, By: p.fold.By, First: p.first, Last: p.last}
+		it.Count, it.Folded = &p.count, &Folded{Items: p.fold.To - p.fold.From + 1, By: p.fold.By, First: p.first, Last: p.last}
 		return it
 	}
 	switch p.item.Kind {
 	case folded.User, folded.Context, folded.Assistant, folded.Result, folded.Checkpoint:
 		r.message(&it, p, ev)
 	case folded.Prune:
-		it.Edited = r.edited(p, ev)
+		it.Count, it.Edited = &p.nodes, r.edited(p, ev)
 		it.Edited.Of = &it.Edited.Start
 	case folded.Rewind:
-		it.Edited = r.edited(p, ev)
+		it.Count, it.Edited = &p.nodes, r.edited(p, ev)
 		if ev.Seq > 0 {
 			if to, ok := jsonwire.Int(jsonwire.Get(r.Log.At(ev.Seq-1).Data, "to")); ok {
 				it.Edited.To = pointer(outcrop.Seq(to))
@@ -355,7 +356,7 @@ func (r *Reader) message(it *Item, p Place, ev outcrop.Event) {
 	case folded.Result:
 		it.Returned, blocks = r.returned(p, ev, m)
 	case folded.Checkpoint:
-		it.Edited = r.edited(p, ev)
+		it.Count, it.Edited = &p.nodes, r.edited(p, ev)
 	default:
 		s := m.Source
 		it.Prompt = &Prompt{Source: Source{r.Veil.Line(s.Kind), orNull(r.Veil.Line(s.Plugin)), orNull(r.Veil.Line(s.Form)), orNull(r.Veil.Line(s.Summary))}}
@@ -400,7 +401,7 @@ func (r *Reader) returned(p Place, ev outcrop.Event, m message.Message) (*Return
 }
 
 func (r *Reader) edited(p Place, ev outcrop.Event) *Edited {
-	e := &Edited{Count: p.nodes}
+	e := &Edited{}
 	e.Start, e.End, _ = ev.Op.Range()
 	// Behind an edit stands what it saved and what it cost; at most so many
 	// events lie between.
