@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +72,7 @@ func answering(delay time.Duration) *script.Model {
 // workTool is what the model calls: it takes a while, and counts.
 type workTool struct {
 	takes time.Duration
+	note  io.Writer // gets the key of each call before it works, nil: nobody
 	mu    sync.Mutex
 	ran   map[string]int // by key
 }
@@ -85,6 +87,11 @@ func (w *workTool) make() (tool.Tool, error) {
 			}
 			w.ran[c.Key]++
 			w.mu.Unlock()
+			if w.note != nil {
+				if _, err := io.WriteString(w.note, c.Key+"\n"); err != nil {
+					return tool.Result{}, err
+				}
+			}
 			timer := time.NewTimer(w.takes)
 			defer timer.Stop()
 			select {
