@@ -8,6 +8,7 @@ import (
 	"net/http/cookiejar"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +157,15 @@ func TestServeContinuesASessionWithTheConfiguredModel(t *testing.T) {
 	var said struct{ URL string }
 	if err := json.Unmarshal([]byte(line), &said); err != nil || strings.Contains(said.URL, "#") {
 		t.Fatalf("%v: %s", err, line)
+	}
+	reference, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(reference), "\n## serve\n")
+	if example := regexp.MustCompile(`(?m)^\{.*\}$`).FindString(section); regexp.MustCompile(`http://[^"]*`).ReplaceAllString(example, "") !=
+		regexp.MustCompile(`http://[^"]*`).ReplaceAllString(strings.TrimSpace(line), "") {
+		t.Errorf("docs/cli-json.md has %s, serve says %s", example, line)
 	}
 	post := func(path, body string) (int, string) {
 		t.Helper()
