@@ -15,6 +15,8 @@ import (
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/jetstream"
+	"github.com/outcrop-dev/outcrop/store/jetstream/natstest"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/store/memory"
 	"github.com/outcrop-dev/outcrop/store/sqlite"
@@ -56,6 +58,7 @@ type session struct {
 }
 
 func TestOneListOfOperationsGivesTheSameInEveryStore(t *testing.T) {
+	servers, realms := natstest.Start(t, natstest.Options{Lazy: true}), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		list := append([]step{{Do: "create"}, {Do: "flush"}, {Do: "create"}}, steps.Draw(rt, "steps")...)
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -70,8 +73,21 @@ func TestOneListOfOperationsGivesTheSameInEveryStore(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer lite.Close()
+		all := []store.Store{plain, zstd, lite}
+		// Every answer of a realm takes a way over the network: some lists do.
+		if rapid.IntRange(0, 3).Draw(rt, "realm") == 0 {
+			realms++
+			address := servers.Address(fmt.Sprint("r", realms))
+			_, err1 := jetstream.Init(bg, address, jetstream.RealmOptions{Streams: 1, Single: true}, jetstream.Options{})
+			realm, err2 := jetstream.New(address, jetstream.Options{})
+			if err := errors.Join(err1, err2); err != nil {
+				rt.Fatal(err)
+			}
+			defer realm.Close()
+			all = append(all, realm)
+		}
 		want := play(rt, memory.New(), list)
-		for _, st := range []store.Store{plain, zstd, lite} {
+		for _, st := range all {
 			got := play(rt, st, list)
 			if d := cmp.Diff(want, got); d != "" {
 				rt.Fatalf("%s differs from memory (-memory +it):\n%s", st.Address(), d)
