@@ -107,7 +107,8 @@ var types = map[string]bool{
 }
 
 // Claims reports whether a file is one of Claude Code's: its first lines have
-// the members that only it writes.
+// the members that only it writes, or it has the name of a session and its first
+// line cannot be read.
 func Claims(path string, head []byte) bool {
 	if !strings.HasSuffix(path, ".jsonl") {
 		return false
@@ -124,7 +125,8 @@ func Claims(path string, head []byte) bool {
 			return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"parentUuid":`)) && !bytes.Contains(line, []byte(`"payload":`))
 		}
 		if jsonwire.Valid(line) != nil {
-			return false
+			// Its name alone says whose it is: it will be named as damaged.
+			return sessionName(stem(path)) && line[0] == '{'
 		}
 		kind, _ := jsonwire.Text(jsonwire.Get(line, "type"))
 		if !types[kind] {
@@ -140,6 +142,15 @@ func Claims(path string, head []byte) bool {
 		}
 	}
 	return false
+}
+
+// sessionName reports whether a file is named as the program names sessions.
+func sessionName(name string) bool {
+	if strings.HasPrefix(name, "agent-") {
+		return true
+	}
+	_, plain := keyPlain(name)
+	return plain
 }
 
 // stem is the name of a file without its ending.

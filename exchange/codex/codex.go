@@ -78,7 +78,8 @@ var types = map[string]bool{
 	"session_meta": true, "response_item": true, "compacted": true, "turn_context": true, "event_msg": true,
 }
 
-// Claims reports whether a file is a rollout.
+// Claims reports whether a file is a rollout: its first line says so, or its name
+// does and that line cannot be read.
 func Claims(path string, head []byte) bool {
 	name := filepath.Base(path)
 	switch {
@@ -92,7 +93,8 @@ func Claims(path string, head []byte) bool {
 		n, _ := io.ReadFull(z, text) // the head may end inside a frame
 		return claims(text[:n])
 	case strings.HasSuffix(name, ".jsonl"):
-		return claims(head)
+		line, _, _ := bytes.Cut(head, []byte{'\n'})
+		return claims(head) || strings.HasPrefix(name, "rollout-") && jsonwire.Valid(line) != nil
 	case strings.HasSuffix(name, ".json"):
 		head = bytes.TrimSpace(head)
 		return strings.HasPrefix(name, "rollout-") && bytes.HasPrefix(head, []byte("{")) &&
