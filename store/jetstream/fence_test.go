@@ -159,6 +159,40 @@ func TestSentTwiceStoredOnce(t *testing.T) {
 	}
 }
 
+func TestAMessageThatWasStoredBeforeATakeOverIsAcknowledgedAfterIt(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	address := newRealm(t, c)
+	b := open(t, address, quick())
+	g := c.Gate(t, 0)
+	a := open(t, g.Address(b.addr.Name), quick())
+	l := create(t, a, "s1")
+	ok(t, storetest.Turn(l.Session(), 1))
+	ok(t, l.Flush(bg))
+	ok(t, storetest.Turn(l.Session(), 2))
+	g.Deaf(true)
+	done := flushed(l)
+	until(t, func() bool { return len(stored(t, b, "s1")) == 2 })
+	taken, err := b.TakeOver(bg, "s1")
+	ok(t, err)
+	g.Deaf(false)
+	g.Cut()
+	// It was there first, and the successor has read it.
+	ok(t, <-done)
+	ok(t, storetest.Turn(l.Session(), 3))
+	if err := l.Flush(bg); !errors.Is(err, store.ErrMoved) {
+		t.Fatalf("the next one is %v", err)
+	}
+	n := outcrop.Seq(0)
+	for r, err := range taken.Records() {
+		ok(t, err)
+		n = r.Last() + 1
+	}
+	if n != l.Durable() {
+		t.Fatalf("the successor has read %d events, %d were acknowledged", n, l.Durable())
+	}
+	ok(t, taken.Close())
+}
+
 func TestAPausedWriterThatWakesAfterATakeOverWritesNothing(t *testing.T) {
 	c := natstest.Start(t, natstest.Options{})
 	address := newRealm(t, c)

@@ -75,9 +75,9 @@ func (lk *link) send(f *flight) {
 }
 
 // settle waits until the fate of a message is known, and publishes it again when
-// it is not stored. stored is its sequence in the stream. The error is
-// store.ErrMoved when another message stands in its place, and it is not stored
-// then. With any other error its fate is open, and settle may be called again.
+// it is not stored. stored is its sequence in the stream; others may have written
+// behind it since. The error is store.ErrMoved when another message stands in its
+// place, and it is not stored then. With any other error its fate is open, and settle may be called again.
 func (lk *link) settle(ctx context.Context, f *flight) (stored uint64, err error) {
 	p := lk.s.patience(ctx)
 	defer p.stop()
@@ -106,13 +106,25 @@ func (lk *link) settle(ctx context.Context, f *flight) (stored uint64, err error
 			}
 			continue
 		case f.same(last):
-			if f.attempt > 1 || !conflict(err) {
-				lk.s.opt.Logger.Info("an acknowledgement was lost; the message is stored", "session", f.id, "kind", string(f.Kind), "seq", int64(f.Seq), "error", err)
-			}
+			lk.found(f, err)
 			return last.Seq, nil
 		}
 		if last.Seq != f.expected {
-			return 0, lk.moved(f, last)
+			// Somebody wrote behind the message that was expected to be the last
+			// one: the very next one says whether we were first.
+			next, nerr := lk.ask(p.ctx, f.stream, map[string]any{"next_by_subj": f.out.Subject, "seq": f.expected + 1})
+			switch {
+			case nerr == nil && f.same(next):
+				lk.found(f, err)
+				return next.Seq, nil
+			case nerr == nil || errors.Is(nerr, errNoMessage):
+				return 0, lk.moved(f, last)
+			case final(nerr):
+				return 0, nerr
+			case !p.again(nerr):
+				return 0, p.err
+			}
+			continue
 		}
 		// It is not stored, though an earlier attempt may still be on its way:
 		// at most one of them can be.
@@ -128,6 +140,10 @@ func (lk *link) settle(ctx context.Context, f *flight) (stored uint64, err error
 		}
 		lk.send(f)
 	}
+}
+
+func (lk *link) found(f *flight, err error) {
+	lk.s.opt.Logger.Info("an acknowledgement was lost; the message is stored", "session", f.id, "kind", string(f.Kind), "seq", int64(f.Seq), "error", err)
 }
 
 // acked waits for the answer to the last attempt.
