@@ -26,7 +26,7 @@
 // Messages that the summary left standing (preservedSegment) stay on the
 // surface. isMeta messages and attachments become context messages.
 //
-// A file is read twice: once for an index of its lines (about 120 bytes a
+// A file is read twice: once for an index of its lines (about 150 bytes a
 // line), then in the order of the conversation. It may be appended to
 // meanwhile; what is not in the index is not read.
 package claudecode

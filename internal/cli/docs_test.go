@@ -35,7 +35,7 @@ func TestJSONReference(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{
 		"sample.jsonl": log, "torn.jsonl": log[:len(log)-10],
-		"hello.jsonl": []byte("{\"script\":1}\n{\"text\":\"Hello.\"}\n"),
+		"hello.jsonl": []byte("{\"script\":1}\n{\"text\":\"Hello.\"}\n"), "rollout-new.jsonl": []byte(rollout),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
@@ -69,6 +69,14 @@ func TestJSONReference(t *testing.T) {
 		}
 	}
 }
+
+// rollout is a session of another program.
+const rollout = `{"timestamp":"2026-03-01T10:00:00.000Z","type":"session_meta","payload":{"id":"0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee","timestamp":"2026-03-01T10:00:00.000Z","cwd":"/home/ada","cli_version":"0.80.0"}}
+{"timestamp":"2026-03-01T10:00:01.000Z","type":"turn_context","payload":{"model":"m1"}}
+{"timestamp":"2026-03-01T10:00:02.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hello"}]}}
+{"timestamp":"2026-03-01T10:00:03.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hi."}]}}
+{"timestamp":"2026-03-01T10:00:04.000Z","type":"event_msg","payload":{"type":"new"}}
+`
 
 // example is a command with the lines that it prints; "…" stands for some.
 type example struct {
