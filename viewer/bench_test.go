@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,29 +61,31 @@ func ask(b *testing.B, v *viewer.Viewer, path string) {
 }
 
 // BenchmarkFirstView opens a session of 300,000 events in a server that knows
-// nothing yet, as far as a person sees it. The limit is the bare load of the
-// log.
+// nothing yet, as far as a person sees it. The floor, measured in turn with it,
+// is the bare load of the log; x-load says how many times that the view takes.
 func BenchmarkFirstView(b *testing.B) {
 	for name, plain := range map[string]bool{"plain": true, "zstd": false} {
-		st := huge(b, plain)
-		b.Run(name+"/view", func(b *testing.B) {
+		b.Run(name, func(b *testing.B) {
+			st := huge(b, plain)
+			var view, load time.Duration
 			for b.Loop() {
-				v := cold(b, st)
-				ask(b, v, "/api/v1/sessions/gen-1")
-				ask(b, v, "/api/v1/sessions/gen-1/conversation?from=-50")
-				b.StopTimer()
-				if err := v.Close(context.Background()); err != nil {
-					b.Fatal(err)
-				}
-				b.StartTimer()
-			}
-		})
-		b.Run(name+"/limit", func(b *testing.B) {
-			for b.Loop() {
+				began := time.Now()
 				if _, _, err := store.Inspect(context.Background(), st, "gen-1", outcrop.Options{}); err != nil {
 					b.Fatal(err)
 				}
+				load += time.Since(began)
+				began = time.Now()
+				v := cold(b, st)
+				ask(b, v, "/api/v1/sessions/gen-1")
+				ask(b, v, "/api/v1/sessions/gen-1/conversation?from=-50")
+				view += time.Since(began)
+				if err := v.Close(context.Background()); err != nil {
+					b.Fatal(err)
+				}
 			}
+			b.ReportMetric(view.Seconds()*1000/float64(b.N), "ms/view")
+			b.ReportMetric(load.Seconds()*1000/float64(b.N), "ms/load")
+			b.ReportMetric(float64(view)/float64(load), "x-load")
 		})
 	}
 }
@@ -102,58 +105,82 @@ func BenchmarkViews(b *testing.B) {
 	}
 }
 
-// BenchmarkWriter is what listeners cost the one who writes: steps of 30 chunks,
-// made durable one by one, as an agent makes them.
+// BenchmarkWriter is what 200 listeners cost the one who writes: steps of 30
+// chunks, made durable one by one, as an agent makes them. It writes without and
+// with them in turn, so that a machine that has other work slows both; the rate
+// without them is the floor, and cost-% what they take of it.
 func BenchmarkWriter(b *testing.B) {
-	for _, listeners := range []int{0, 1, 200} {
-		b.Run(fmt.Sprintf("%d listeners", listeners), func(b *testing.B) {
-			w := newWorld(b, options{noToken: true, script: working})
-			l := w.live("s1")
-			if err := storetest.Turn(l.Session(), 1); err != nil {
-				b.Fatal(err)
-			}
-			if err := l.Close(context.Background()); err != nil {
-				b.Fatal(err)
-			}
-			run, err := w.run.Run(context.Background(), "s1", "", nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			end, err := w.v.Host(run, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() {
-				end()
-				if err := run.Close(context.Background()); err != nil {
-					b.Fatal(err)
-				}
-			}()
-			for range listeners {
-				conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer conn.Close()
-				fmt.Fprintf(conn, "GET /api/v1/sessions/s1/live HTTP/1.1\r\nHost: %s\r\n\r\n", strings.TrimPrefix(w.url, "http://"))
-				one := make([]byte, 1)
-				if _, err := io.ReadFull(conn, one); err != nil {
-					b.Fatal(err)
-				}
-				go io.Copy(io.Discard, conn)
-			}
-			s, flush := run.Session(), run.(*ran).Flush
-			began, from, n := time.Now(), s.Len(), 1
-			for b.Loop() {
-				n++
-				step(b, s, n)
-				if err := flush(context.Background()); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(s.Len()-from)/time.Since(began).Seconds(), "events/s")
-		})
+	const listeners, steps = 200, 100
+	w := newWorld(b, options{noToken: true, script: working})
+	l := w.live("s1")
+	if err := storetest.Turn(l.Session(), 1); err != nil {
+		b.Fatal(err)
 	}
+	if err := l.Close(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	run, err := w.run.Run(context.Background(), "s1", "", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	end, err := w.v.Host(run, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		end()
+		if err := run.Close(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}()
+	s, flush, n := run.Session(), run.(*ran).Flush, 1
+	write := func() time.Duration {
+		began := time.Now()
+		for range steps {
+			n++
+			step(b, s, n)
+			if err := flush(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return time.Since(began)
+	}
+	host := strings.TrimPrefix(w.url, "http://")
+	listen := func() (leave func()) {
+		var conns []net.Conn
+		var read sync.WaitGroup
+		for range listeners {
+			conn, err := net.Dial("tcp", host)
+			if err != nil {
+				b.Fatal(err)
+			}
+			fmt.Fprintf(conn, "GET /api/v1/sessions/s1/live HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+			if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+				b.Fatal(err)
+			}
+			read.Go(func() { io.Copy(io.Discard, conn) })
+			conns = append(conns, conn)
+		}
+		return func() {
+			for _, c := range conns {
+				c.Close()
+			}
+			read.Wait()
+		}
+	}
+	write() // the store and the disk are warm
+	var alone, listened time.Duration
+	for b.Loop() {
+		alone += write()
+		leave := listen()
+		listened += write()
+		leave()
+	}
+	// 36 events a step.
+	events := float64(b.N * steps * 36)
+	b.ReportMetric(events/alone.Seconds(), "events/s-alone")
+	b.ReportMetric(events/listened.Seconds(), "events/s-listened")
+	b.ReportMetric(100*(1-alone.Seconds()/listened.Seconds()), "cost-%")
 }
 
 func step(b *testing.B, s *outcrop.Session, turn int) {
