@@ -271,7 +271,8 @@ func TestWorkersAndServersThatDie(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	acknowledged := sendAll(ctx, t, &worker.Sender{Store: st, Bus: bus, Name: "the tests", Reply: 3 * time.Second}, sessions, n)
+	acknowledged := sendAll(ctx, t, &worker.Sender{Store: st, Bus: bus, Name: "the tests", Reply: 3 * time.Second}, sessions, n,
+		time.Duration(strikes)*600*time.Millisecond/time.Duration(2*sessions)) // about as long as the killer is at it
 
 	began := time.Now()
 	for range strikes {
@@ -311,7 +312,7 @@ func TestWorkersAndServersThatDie(t *testing.T) {
 
 // sendAll begins the sessions and sends each more input while everything dies; the
 // result waits until all of it is acknowledged.
-func sendAll(ctx context.Context, t *testing.T, s *worker.Sender, sessions int, seed uint64) (wait func() map[string][]string) {
+func sendAll(ctx context.Context, t *testing.T, s *worker.Sender, sessions int, seed uint64, pace time.Duration) (wait func() map[string][]string) {
 	var mu sync.Mutex
 	var senders sync.WaitGroup
 	all := map[string][]string{}
@@ -348,7 +349,7 @@ func sendAll(ctx context.Context, t *testing.T, s *worker.Sender, sessions int, 
 		for n := range 3 * sessions {
 			next <- n
 			if n >= sessions {
-				pauseFor(ctx, 20*time.Millisecond)
+				pauseFor(ctx, pace)
 			}
 		}
 	}()

@@ -67,6 +67,7 @@ func (w *Worker) stint(ctx context.Context, id string, force bool) came {
 	st.s = s
 	w.log.Info("a session was taken", "session", id, "events", s.Session().Len())
 	c := st.run(ctx)
+	w.settled(id)
 	if err := s.Close(ctx); err != nil {
 		c.err = errors.Join(c.err, err)
 		if !errors.Is(err, store.ErrMoved) {

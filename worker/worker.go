@@ -356,6 +356,14 @@ func (w *Worker) dispatch(ctx context.Context) (next time.Duration) {
 	return next
 }
 
+// settled forgets wakes for a session that is about to be handed back: while it
+// was held nobody else put anything into it.
+func (w *Worker) settled(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(id).again = false
+}
+
 // slot takes a slot for a session that is held, and gives it back.
 func (w *Worker) slot(n int) {
 	w.mu.Lock()
