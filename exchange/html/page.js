@@ -83,7 +83,7 @@
     } else if (e.key === "Escape") { box.value = ""; search(); box.blur(); }
   });
   const keys = {
-    "/": () => box.focus(), n: () => prompt(1), p: () => prompt(-1), o: () => folds(true, true), f: () => folds(false, false), t: theme,
+    "/": () => setTimeout(() => { box.focus(); box.select(); }), n: () => prompt(1), p: () => prompt(-1), o: () => folds(true, true), f: () => folds(false, false), t: theme,
     "?": () => (help.open ? help.close() : help.showModal()),
   };
   addEventListener("keydown", (e) => {
