@@ -93,6 +93,10 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	at.accepted.Store(resp.StatusCode/100 == 2)
 	resp.Body = &body{ReadCloser: resp.Body, left: maxAnswer, lines: maxAnswerLines, events: media(resp) == "text/event-stream", budget: w.budget, release: release}
+	if resp.Body = mended(resp); req.Method == http.MethodPost {
+		resp.ContentLength = -1 // what was mended has another length
+		resp.Header.Del("Content-Length")
+	}
 	return resp, nil
 }
 

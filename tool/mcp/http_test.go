@@ -155,6 +155,32 @@ func TestARemoteCallIsCancelledAtTheServer(t *testing.T) {
 	<-ended
 }
 
+func TestAnAnswerOverHTTPIsMended(t *testing.T) {
+	hologram := `"result":{"content":[{"type":"hologram"},{"type":"text","text":"b"}]}}`
+	deep := `"result":{"structuredContent":` + nested(1000) + `}}`
+	for _, c := range []struct{ name, media, format string }{
+		{"whole", "application/json", `{"jsonrpc":"2.0","id":%s,%s`},
+		{"in a stream", "text/event-stream", "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\nid: 1\r\ndata:{\"jsonrpc\":\"2.0\",\"id\":%s,%s\r\n\r\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answer := hologram
+			b := up(t, Server{Name: "web", URL: newSite(t, byHand(func(w http.ResponseWriter, _ *http.Request, method string, id []byte) bool {
+				if method != "tools/call" {
+					return false
+				}
+				w.Header().Set("Content-Type", c.media)
+				fmt.Fprintf(w, c.format, id, answer)
+				return true
+			})).URL})
+			if got := b.text("mcp__web__echo", `{}`); got != "[content of an unknown kind, hologram, not shown]\nb" {
+				t.Errorf("%q", got)
+			}
+			answer = deep
+			b.fails("mcp__web__echo", `{}`, "MCP_ERROR", "did the call and gave an answer that cannot be read: it is nested deeper than 1000 levels")
+		})
+	}
+}
+
 func TestAnHTTPServerThatHangsDoesNotTakeTheTurnWithIt(t *testing.T) {
 	release := make(chan struct{})
 	hang := func(_ http.ResponseWriter, r *http.Request, method string, _ []byte) bool {

@@ -30,7 +30,8 @@ func (a *allowance) refill() {
 // lines reads the messages of a program, one a line, and passes on those that
 // the client has a use for. Notifications are told to notified and end here:
 // nothing that a server sends unasked can pile up. A line that is no message,
-// such as one that was meant for people, is told to odd and skipped.
+// such as one that was meant for people, is told to odd and skipped; answers are
+// mended.
 type lines struct {
 	r        *bufio.Reader
 	left     *allowance
@@ -86,8 +87,13 @@ func (l *lines) pass(line []byte, err error) ([]byte, error) {
 	switch {
 	case len(line) == 0:
 		return nil, err
-	case line[0] != '{', jsonwire.Valid(line) != nil:
+	case line[0] != '{':
 		// Also batches, which answer batches, and none is ever sent.
+		l.odd(line)
+		return nil, err
+	}
+	line = mend(line)
+	if jsonwire.Valid(line) != nil || depth(line) > maxDepth {
 		l.odd(line)
 		return nil, err
 	}

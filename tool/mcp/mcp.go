@@ -55,7 +55,7 @@
 // Text stays text. Images (PNG, JPEG, GIF and WebP of up to 5 MB and 8,000 pixels
 // a side) become image blocks when there is an object store. Everything else
 // becomes a line in brackets that says what it was: other images, audio, links,
-// binary resources.
+// binary resources, content of a kind that is not known.
 // Structured content counts only when there is no other, as its JSON. isError
 // is kept.
 //
@@ -138,11 +138,12 @@ type times struct {
 	probe   time.Duration // for a sign of life
 	stuck   time.Duration // after a cancel, until a connection counts as stuck
 	first   time.Duration // the first waiting time after failures
+	slow    time.Duration // to come up, until it is said that it is waited for
 }
 
 func (t times) or(d times) times {
 	for _, p := range [...]struct{ v, or *time.Duration }{
-		{&t.connect, &d.connect}, {&t.grace, &d.grace}, {&t.probe, &d.probe}, {&t.stuck, &d.stuck}, {&t.first, &d.first},
+		{&t.connect, &d.connect}, {&t.grace, &d.grace}, {&t.probe, &d.probe}, {&t.stuck, &d.stuck}, {&t.first, &d.first}, {&t.slow, &d.slow},
 	} {
 		if *p.v <= 0 {
 			*p.v = *p.or
@@ -152,7 +153,7 @@ func (t times) or(d times) times {
 }
 
 var defaultTimes = times{
-	connect: 30 * time.Second, grace: 2 * time.Second, probe: 5 * time.Second, stuck: time.Second, first: time.Second,
+	connect: 30 * time.Second, grace: 2 * time.Second, probe: 5 * time.Second, stuck: time.Second, first: time.Second, slow: 2 * time.Second,
 }
 
 // Set is the connected servers and their tools. It is safe for use by several

@@ -92,6 +92,10 @@ func (s *server) link(ctx context.Context) (*link, error) {
 	if err := s.waiting(); err != nil {
 		return nil, err
 	}
+	slow := time.AfterFunc(s.o.times.slow, func() {
+		s.log.Warn("mcp server is slow to come up; waiting for it", "server", s.Name, "at most", s.o.times.connect)
+	})
+	defer slow.Stop()
 	l, err := s.dial(ctx)
 	if err == nil {
 		if err = s.list(ctx, l); err == nil {
@@ -212,6 +216,9 @@ func (s *server) call(ctx context.Context, name string, c tool.Call) (*sdk.CallT
 		case ctx.Err() != nil:
 			l.suspect.Store(true)
 			return nil, s.failure(whole, ctx, "", "")
+		case isSaid && said.Code == codeTooDeep:
+			s.note(true)
+			return nil, s.coded("MCP_ERROR", unreadText+said.Message)
 		case isSaid:
 			s.note(true)
 			return nil, s.coded("MCP_ERROR", "answered with an error: "+clip(said.Message, 4000))
@@ -219,7 +226,7 @@ func (s *server) call(ctx context.Context, name string, c tool.Call) (*sdk.CallT
 			continue // it was lost before, and the call has not reached it
 		case l.unreadable(err):
 			s.note(true)
-			return nil, s.coded("MCP_ERROR", "gave an answer that cannot be read: "+l.reason(ctx, err).Error())
+			return nil, s.coded("MCP_ERROR", unreadText+l.reason(ctx, err).Error())
 		case unreachable(err):
 			s.note(false)
 			return nil, s.coded("MCP_UNAVAILABLE", "is not there: "+l.reason(ctx, err).Error())
@@ -228,6 +235,9 @@ func (s *server) call(ctx context.Context, name string, c tool.Call) (*sdk.CallT
 		return nil, s.coded("MCP_LOST", "went away during the call; it may have been done, in part or in whole: "+l.reason(ctx, err).Error())
 	}
 }
+
+// unreadText stands before why an answer cannot be read: the call itself is over.
+const unreadText = "did the call and gave an answer that cannot be read: "
 
 // failure is the error of a call that was cancelled, took too long, or met code.
 func (s *server) failure(whole, ctx context.Context, code, text string) error {

@@ -167,7 +167,7 @@ func TestServersThatSpeakBadlyAreUnderstood(t *testing.T) {
 
 func TestOneServerThatDoesNotComeUpStopsNoOther(t *testing.T) {
 	o := Options{times: short}
-	o.times.connect = 2 * time.Second
+	o.times.connect, o.times.slow = 2*time.Second, 100*time.Millisecond
 	b := connect(t, o,
 		program("mute", "mute"), program("good", "tools"), program("dead", "dead"), Server{Name: "none", Command: []string{"no-such-program-here"}},
 		Server{Name: "both", Command: []string{"a"}, URL: "http://127.0.0.1/"}, Server{Name: "neither"}, program("good", "tools"), program(" ", "tools"),
@@ -189,6 +189,9 @@ func TestOneServerThatDoesNotComeUpStopsNoOther(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%q", got)
+	}
+	if !strings.Contains(b.log.String(), `mcp server is slow to come up; waiting for it" server=mute "at most"=2s`) {
+		t.Errorf("nothing is said about waiting: %s", b.log)
 	}
 	for i := range want {
 		if want[i] != "" && got[i] != want[i] {
@@ -334,11 +337,15 @@ func TestAServerThatFloodsIsCutOff(t *testing.T) {
 	}
 }
 
+// nested is an array in an array, so many times.
+func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
 func TestStrangeAnswersAreErrors(t *testing.T) {
 	b := up(t, program("strange", "strange"))
 	quote := func(s string) string { return `{"text":` + strconv.Quote(s) + `}` }
 	for _, c := range []struct{ name, answer, code, says string }{
-		{"an unknown kind of content", `{"result":{"content":[{"type":"hologram"}]}}`, "MCP_ERROR", "gave an answer that cannot be read: "},
+		{"an answer that is nested too deep", `{"result":{"content":[],"structuredContent":` + nested(1000) + `}}`, "MCP_ERROR", "did the call and gave an answer that cannot be read: it is nested deeper than 1000 levels"},
+		{"one nested deeper than is ever read", `{"result":{"structuredContent":` + nested(20_000) + `}}`, "MCP_ERROR", "cannot be read: it is nested deeper than 1000 levels"},
 		{"content that is no list", `{"result":{"content":7}}`, "MCP_ERROR", "cannot be read"},
 		{"a part that is null", `{"result":{"content":[null]}}`, "MCP_ERROR", "cannot be read"},
 		{"an image that is not base64", `{"result":{"content":[{"type":"image","data":"%"}]}}`, "MCP_ERROR", "cannot be read"},
@@ -357,6 +364,10 @@ func TestStrangeAnswersAreErrors(t *testing.T) {
 	for _, c := range []struct{ name, answer, want string }{
 		{"no content at all", `{"result":{}}`, "(no output)"},
 		{"a resource without contents", `{"result":{"content":[{"type":"resource"}]}}`, "[resource, empty]"},
+		{"an unknown kind of content", `{"result":{"content":[{"type":"text","text":"a"},{"type":"hologram","data":{"type":"text"}}, {"type":"text","text":"b"}]}}`, "a\n[content of an unknown kind, hologram, not shown]\nb"},
+		{"content without a kind", `{"result":{"content":[{"text":"a"}],"content":[{"text":"b"}]}}`, "[content of an unknown kind, not shown]"},
+		{"content of an odd kind", `{"result":{"content":[{"type":"\u001b]0;x","type":7}]}}`, "[content of an unknown kind, not shown]"},
+		{"an answer that is nested as deep as it may be", `{"result":{"content":[{"type":"text","text":"fine"}],"structuredContent":` + nested(998) + `}}`, "fine"},
 		{"a tool use of sampling", `{"result":{"content":[{"type":"tool_use","id":"1","name":"x"}]}}`, "[content of an unknown kind, not shown]"},
 		{"a link with control characters", `{"result":{"content":[{"type":"resource_link","uri":"a\nb","name":"\u001b[2J"}]}}`, "[link, \ufffd[2J, a b]"},
 	} {
