@@ -16,7 +16,10 @@ import (
 )
 
 // inFormat is a log as a plain file of a format from 1 to 4.
-func inFormat(t testing.TB, h outcrop.Header, log outcrop.Log, format int) []byte {
+func inFormat(t interface {
+	Helper()
+	Fatal(...any)
+}, h outcrop.Header, log outcrop.Log, format int) []byte {
 	t.Helper()
 	if format == 1 {
 		e := wire.NewEncoder(wire.Plain)
@@ -207,6 +210,9 @@ func value(raw []byte) string {
 		if h, ok := m["header"].(map[string]any); ok {
 			if l, ok := h["tools"].([]any); ok && len(l) == 0 {
 				delete(h, "tools")
+			}
+			if h["system"] == "" {
+				delete(h, "system") // no prompt
 			}
 		}
 	}

@@ -45,7 +45,8 @@ func checkRead(t *testing.T, file []byte, enc wire.Encoding) {
 	damaged, odd := false, false
 	for rec, err := range r.Records() {
 		if err != nil {
-			if outcrop.CodeOf(err) == "RECORD_TOO_BIG" || strings.HasPrefix(string(outcrop.CodeOf(err)), "LEGACY_") {
+			code := string(outcrop.CodeOf(err))
+			if code == "RECORD_TOO_BIG" || strings.HasPrefix(code, "LEGACY_") || strings.HasPrefix(code, "FORMAT_") {
 				odd = true
 			} else {
 				damaged = true

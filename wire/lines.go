@@ -198,10 +198,10 @@ func (p *parser) take(line []byte, size int, d *decoded) bool {
 	}
 	p.loose = false
 	p.next = rec.Last() + 1
-	p.since += rec.Count()
 	if p.lower != nil {
 		return p.lowered(rec)
 	}
+	p.since += rec.Count()
 	if rec.Run == nil && formats.HasRanges(rec.Sources) {
 		p.flat(&rec.Event)
 	}

@@ -162,7 +162,10 @@ func (r *Reader) Records() iter.Seq2[outcrop.Record, error] {
 			if r.lower, r.carry = r.carry, nil; r.lower == nil {
 				r.lower = formats.NewLower(int(r.header.Format))
 			}
-			p.emit = func(rec outcrop.Record) bool { return yield(rec, nil) }
+			p.emit = func(rec outcrop.Record) bool {
+				p.since += rec.Count()
+				return yield(rec, nil)
+			}
 		}
 		var s source
 		if r.enc == Zstd {

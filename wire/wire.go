@@ -1,5 +1,6 @@
-// Package wire is the codec of session format version 0: the bytes of a log
-// file on one side, headers and records on the other. It opens, locks and syncs
+// Package wire is the codec of log files: their bytes on one side, headers and
+// records on the other. It writes session format version 0, reads it and dsh's
+// later formats 1 to 4, and can write a log in format 3. It opens, locks and syncs
 // nothing; a store does.
 //
 // # Text
@@ -60,6 +61,13 @@
 // reading goes on after it. Shapes that dsh wrote before its first release are
 // read through an upgraded view; the bytes stay.
 //
+// # Later formats
+//
+// Files of formats 1 to 4 have the same lines, frames and tails, without packed
+// rows from format 2 on, and other events. Reader gives the events of format 0
+// that they say, see package formats; places, damage and tails are those of the
+// file. Nothing is appended to such a file.
+//
 // # Codes
 //
 //	FILE_EMPTY FILE_KIND FILE_NO_HEADER HEADER_…      no session in the file
@@ -68,6 +76,7 @@
 //	FRAME_CHECKSUM FRAME_WINDOW FRAME_DECODE FRAME_HEADER  damage in frames
 //	RECORD_TOO_BIG                                    a record beyond the limits
 //	LEGACY_TURN_START LEGACY_TURN_END LEGACY_STEERING half an old shape
+//	FORMAT_…                                          a record that a later format cannot hold
 //	TYPE_RESERVED DATA_MISSING                        an event that is not written
 package wire
 

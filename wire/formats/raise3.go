@@ -60,6 +60,7 @@ func (r *raising) raise3(e outcrop.Event) error {
 	case outcrop.TypeStepStart:
 		r.turn, r.step = bytes.Clone(get(data, "turn")), bytes.Clone(get(data, "step"))
 		switch {
+		case r.turn == nil || r.step == nil: // a step without its numbers owns nothing
 		case r.waits:
 			return r.system(&anchor, r.deferred)
 		case r.head < 0 && !r.surface:
