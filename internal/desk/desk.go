@@ -73,9 +73,6 @@ type Flags struct {
 	LogLevel string
 	// Creds is a credentials file for the servers of a realm.
 	Creds string
-	// TakeOver opens a session of a realm that a living worker holds. Commands
-	// that have such a flag set it.
-	TakeOver bool
 }
 
 // New fills in what env leaves open.

@@ -32,7 +32,7 @@ func (a *Desk) RealmOptions() (jetstream.Options, error) {
 	default:
 		auth.Token = a.Env.Getenv(n.TokenEnv)
 	}
-	return jetstream.Options{Auth: auth, Program: "outcrop", Now: a.Now, Logger: a.Logger, TakeOver: a.Flags.TakeOver}, nil
+	return jetstream.Options{Auth: auth, Program: "outcrop", Now: a.Now, Logger: a.Logger}, nil
 }
 
 // SystemAuth is who asks the servers of a realm about themselves; nil when nobody
