@@ -28,8 +28,8 @@ type tab struct {
 }
 
 func browser(t *testing.T) *tab {
-	if os.Getenv("CI") == "" {
-		t.Skip("starts a browser: set CI to run it")
+	if os.Getenv("CI") == "" || testing.Short() {
+		t.Skip("starts a browser: set CI, and leave out -short, to run it")
 	}
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
