@@ -46,6 +46,7 @@ type Following struct {
 
 	feed natsjs.Consumer
 	live natsjs.MessagesContext
+	told uint64 // the last message that a consumer told of
 }
 
 var _ store.Marked = (*Following)(nil)
@@ -66,7 +67,7 @@ func (f *Following) Next(ctx context.Context) iter.Seq2[outcrop.Record, error] {
 			yield(outcrop.Record{}, err)
 			return
 		}
-		last, err := f.lk.lastMessage(ctx, f.log.id)
+		last, err := f.end(ctx)
 		switch {
 		case errors.Is(err, errNoMessage), err == nil && last.Kind == kindRemove:
 			err = f.s.notFound("read", f.log.id)
@@ -108,6 +109,25 @@ func (f *Following) Next(ctx context.Context) iter.Seq2[outcrop.Record, error] {
 	}
 }
 
+// end is the last message of the log. The server of a consumer may tell of a
+// message a moment before the leader gives it: that moment is waited for.
+func (f *Following) end(ctx context.Context) (message, error) {
+	for pause := time.Millisecond; ; pause *= 2 {
+		last, err := f.lk.lastMessage(ctx, f.log.id)
+		if err != nil || last.Stored >= f.told || last.Kind == kindRemove || pause > time.Second {
+			f.told = min(f.told, last.Stored)
+			return last, err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return last, context.Cause(ctx)
+		}
+	}
+}
+
 // portions are those of the messages that were not seen.
 func (f *Following) portions(ctx context.Context, last message) iter.Seq[portion] {
 	w := walker{lk: f.lk, log: f.log, based: f.based, next: f.next, chain: f.chain}
@@ -137,8 +157,11 @@ const (
 // reason of ctx.
 func (f *Following) Wait(ctx context.Context) error {
 	for {
+		if f.told > f.seen {
+			return context.Cause(ctx)
+		}
 		look, stop := context.WithTimeout(ctx, lookEvery)
-		told := f.told(look)
+		told := f.tell(look)
 		stop()
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -156,8 +179,8 @@ func (f *Following) Wait(ctx context.Context) error {
 	}
 }
 
-// told waits for a consumer to say that there is a message.
-func (f *Following) told(ctx context.Context) bool {
+// tell waits for a consumer to say that there is a message.
+func (f *Following) tell(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		if err := f.listen(ctx); err != nil {
 			break
@@ -170,6 +193,7 @@ func (f *Following) told(ctx context.Context) bool {
 			continue
 		}
 		if meta, err := m.Metadata(); err == nil && meta.Sequence.Stream > f.seen {
+			f.told = meta.Sequence.Stream
 			return true
 		}
 	}
