@@ -73,7 +73,7 @@ func TestASessionIsStoredWithItsFirstMessage(t *testing.T) {
 	if err := c.wait(); err != nil {
 		t.Fatal(err)
 	}
-	has(t, p.log("id-2"), `"text":"Hello."`, `"type":"turn/end"`)
+	p.logs("id-2", `"text":"Hello."`, `"type":"turn/end"`)
 }
 
 func TestCtrlCStopsTheTurnAndGivesBackWhatWasPending(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCtrlCStopsTheTurnAndGivesBackWhatWasPending(t *testing.T) {
 	if err := c.wait(); err != nil {
 		t.Fatal(err)
 	}
-	has(t, p.log("id-1"), `"outcome":"canceled"`, `"reason":{"kind":"aborted","reason":{"kind":"user"}}`)
+	p.logs("id-1", `"outcome":"canceled"`, `"reason":{"kind":"aborted","reason":{"kind":"user"}}`)
 	// What was not sent is in the history.
 	c = p.chat(80, 24, work.Flags{}, false)
 	c.Type(tty.Key{Name: tty.Up})
@@ -120,7 +120,7 @@ func TestASecondCtrlCLeavesWhileTheTurnEnds(t *testing.T) {
 	if err := c.wait(); err != nil {
 		t.Fatal(err)
 	}
-	has(t, p.log("id-1"), `"reason":{"kind":"aborted","reason":{"kind":"user"}}`, `"type":"tool/result"`)
+	p.logs("id-1", `"reason":{"kind":"aborted","reason":{"kind":"user"}}`, `"type":"tool/result"`)
 }
 
 func TestASteerEntersAtTheNextStep(t *testing.T) {
@@ -191,7 +191,7 @@ func TestApproval(t *testing.T) {
 				t.Errorf("asked %d times, want %d:\n%s", n, tc.asked, all)
 			}
 			has(t, all, "new.txt", "| +one\n", "| +two\n", "  in "+p.dir[:20], tc.said)
-			has(t, p.log("id-1"), tc.logged)
+			p.logs("id-1", tc.logged)
 			if _, err := os.Stat(filepath.Join(p.dir, "work", "new.txt")); (err == nil) != tc.written {
 				t.Errorf("written: %v", err == nil)
 			}
@@ -248,6 +248,7 @@ func TestWhatAPersonTypesWhenAQuestionComesDoesNotAnswerIt(t *testing.T) {
 	c.sees("[y] once")
 	c.Text("n")
 	c.idle("Done.")
+	p.logs("id-1", `"type":"turn/end"`)
 	log := p.log("id-1")
 	if strings.Count(log, `"outcome":"allowed-once"`) != 1 || strings.Count(log, `"outcome":"rejected"`) != 1 {
 		t.Errorf("the answers are others:\n%s", log)
@@ -261,7 +262,7 @@ func TestCtrlCAtAQuestionStopsTheTurn(t *testing.T) {
 	c.question(1)
 	c.press("c")
 	c.idle("stopped")
-	has(t, p.log("id-1"), `"outcome":"cancelled"`, `"ABORTED_BEFORE_DISPATCH"`)
+	p.logs("id-1", `"outcome":"cancelled"`, `"ABORTED_BEFORE_DISPATCH"`)
 	c.Line("next")
 	c.idle("Next.")
 }
@@ -423,7 +424,7 @@ func TestAForkGoesOnInItsOwnSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	hasNot(t, p.log(parent), `"text":"second"`)
-	has(t, p.log(child), "first", "second", `"type":"session/end-seed"`)
+	p.logs(child, "first", "second", `"type":"session/end-seed"`)
 	c = p.chat(100, 40, work.Flags{Session: parent}, false)
 	c.sees("> first", "One.")
 	hasNot(t, c.String(), "second")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -208,6 +209,21 @@ func (p *place) golden(name, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		p.t.Error(diff)
 	}
+}
+
+// logs waits until the stored log has the parts: what the screen shows may not be
+// written yet.
+func (p *place) logs(session string, parts ...string) {
+	p.t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(deadline); time.Now().Before(end); <-again.C {
+		log := p.log(session)
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(log, part) }) {
+			return
+		}
+	}
+	has(p.t, p.log(session), parts...)
 }
 
 func has(t *testing.T, text string, parts ...string) {

@@ -10,15 +10,15 @@ import (
 func TestTmuxThePastIsEdited(t *testing.T) {
 	long := strings.Repeat("The ridge is folded twice. ", 120)
 	p := newPane(t, 90, 40, `{"script":1,"model":"m","piece":4000,"window":8000,"maxOutput":500}`,
-		`{"text":"`+long+`"}`, `{"text":"`+long+`Second."}`, `{"text":"Third answer."}`, `{"text":"Another third."}`, `{"text":"Third in other words."}`,
+		`{"text":"`+long+`First."}`, `{"text":"`+long+`Second."}`, `{"text":"Third answer."}`, `{"text":"Another third."}`, `{"text":"Third in other words."}`,
 		`{"when":{"purpose":"compaction"},"text":"They spoke of a ridge."}`)
 	p.start("")
 	p.line("first")
-	p.sees("> first", "\n>")
+	p.idle("First.")
 	p.line("second")
-	p.sees("Second.")
+	p.idle("Second.")
 	p.line("third")
-	p.sees("Third answer.")
+	p.idle("Third answer.")
 
 	p.line("/prune")
 	p.sees("nothing to do")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/outcrop-dev/outcrop/internal/chat"
 	"github.com/outcrop-dev/outcrop/internal/cli"
 )
 
@@ -122,6 +123,15 @@ func (p *pane) sees(texts ...string) string {
 	})
 }
 
+// idle waits for the end of a turn whose answer has the text.
+func (p *pane) idle(text string) {
+	p.t.Helper()
+	p.until("the end of "+text, func(all string) bool {
+		_, after, found := strings.Cut(all, text)
+		return found && strings.Contains(after, "\n>\n") && !strings.ContainsAny(after, strings.Join(chat.Spin[:], ""))
+	})
+}
+
 func (p *pane) until(what string, wanted func(all string) bool) string {
 	p.t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -214,8 +224,9 @@ func TestTmuxASessionGoesOnAfterKill9(t *testing.T) {
 	})
 	p.tmux("run-shell", "-t", "t", "kill -9 "+pid)
 	p.sees("left with 137")
-	p.text("stty sane") // what a person does after that
+	p.text("stty sane; echo sane$((1+1))") // what a person does after that
 	p.keys("C-j")
+	p.sees("sane2") // an Enter before would not end a line
 	p.file("s.jsonl", `{"script":1,"model":"other"}`+"\n"+`{"expect":{"contains":"no result was recorded"},"text":"I look first."}`+"\n")
 	p.start("--store jsonl:../store --session last")
 	p.sees("> go", "turn 1 was cut off when the program that ran it stopped; outcome unknown: shell", "/continue goes on from there")

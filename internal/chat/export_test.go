@@ -1,0 +1,4 @@
+package chat
+
+// Spin is what turns in the last line while something is at work.
+var Spin = spin
