@@ -254,6 +254,9 @@ func (m *Moves) settle(ctx context.Context, name string, open func(string) (stor
 
 // CannotMove is the error for a store that hands no session over.
 func CannotMove(st store.Store) error {
+	if what, only := store.OnlyRead(st); only {
+		return &outcrop.Error{Op: "move", Path: st.Address(), Seq: -1, Offset: -1, Err: outcrop.ErrReadOnly, Msg: "this is " + what + ", which is only read"}
+	}
 	return &outcrop.Error{Op: "move", Path: st.Address(), Seq: -1, Offset: -1, Err: outcrop.ErrUnsupported,
 		Msg: "sessions of this store cannot be moved", Hint: "a log file outside a store is removed like any other file"}
 }

@@ -133,7 +133,11 @@ func TestRealLogsComeBack(t *testing.T) {
 			continue // those that are damaged on purpose
 		}
 		n++
-		for _, schema := range dshsqlite.Schemas {
+		schemas := dshsqlite.Schemas[:]
+		if testing.Short() {
+			schemas = schemas[n%len(schemas):][:1] // they take turns
+		}
+		for _, schema := range schemas {
 			events := slices.Collect(outcrop.Events(want.Log(), 0))
 			if schema == 14 && slices.ContainsFunc(events, func(e outcrop.Event) bool { return e.Ignorable }) {
 				continue // the schema has no room for the mark
