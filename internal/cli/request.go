@@ -234,7 +234,11 @@ func (a *app) requestBody(l *seen, r *requests.Request) error {
 	if r.Encoder != "" && r.Encoder != enc.Encoder() {
 		a.Note("the request was encoded by %s; this is what %s makes of it", term.Line(r.Encoder), enc.Encoder())
 	}
-	if _, err := a.Out.Write(enc.Body(req)); err != nil {
+	out := a.JSON()
+	if _, err := out.Write(enc.Body(req)); err != nil {
+		return err
+	}
+	if err := out.Close(); err != nil {
 		return err
 	}
 	if a.Env.Terminal(a.Env.Stdout) {

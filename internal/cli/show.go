@@ -72,7 +72,7 @@ writes the log, until it is interrupted.`,
 	}
 	f.register(c)
 	c.Flags().BoolVar(&f.log, "log", false, "all events")
-	c.Flags().BoolVar(&f.raw, "raw", false, "header and lines exactly as stored")
+	c.Flags().BoolVar(&f.raw, "raw", false, "header and lines exactly as stored (a terminal gets control characters as JSON escapes)")
 	c.Flags().BoolVar(&f.modelView, "model-view", false, "what the model sees: the surface")
 	c.Flags().BoolVar(&f.all, "all", false, "also what was taken back by a rewind")
 	c.Flags().BoolVar(&f.follow, "follow", false, "go on with what comes, until interrupted")
@@ -161,8 +161,7 @@ func (a *app) showLoadedLog(l *seen) error {
 // logLine prints one event of the log.
 func (a *app) logLine(ev outcrop.Event) error {
 	if a.Flags.JSON {
-		a.Out.Write(ev.AppendJSON(a.Out.AvailableBuffer()))
-		return a.Out.WriteByte('\n')
+		return a.Line(ev.AppendJSON(a.Out.AvailableBuffer()))
 	}
 	op := ""
 	switch start, end, isReplace := ev.Op.Range(); {
@@ -288,7 +287,11 @@ func (a *app) showRaw(ctx context.Context, t *desk.Target) error {
 		return err
 	}
 	defer sd.Close()
-	damage, err := records.WriteText(ctx, a.Out, sd)
+	out := a.JSON()
+	damage, err := records.WriteText(ctx, out, sd)
+	if err == nil {
+		err = out.Close()
+	}
 	if err != nil {
 		return err
 	}

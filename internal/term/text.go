@@ -3,7 +3,6 @@ package term
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -42,7 +41,7 @@ func escape(s string, lines bool) string {
 			b.WriteString(`\e`)
 		case r < 0x20 || r == 0x7f:
 			fmt.Fprintf(&b, `\x%02x`, r)
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner || r == 0x2028 || r == 0x2029:
+		case acts(r):
 			fmt.Fprintf(&b, `\u{%x}`, r)
 		default:
 			b.WriteRune(r)
