@@ -35,6 +35,8 @@ type Report struct {
 	Servers  []string // that have a part of the realm
 }
 
+const noLeader = "it has no leader now"
+
 // OK reports whether nothing breaks the promise.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
@@ -128,7 +130,7 @@ func (s *Store) check(ctx context.Context, lk *link) (Report, error) {
 		r.Bytes += in.State.Bytes
 		if c := in.Cluster; c != nil && c.Name != "" {
 			if c.Leader == "" {
-				add("stream "+stream, "it has no leader now", false)
+				add("stream "+stream, noLeader, false)
 			}
 			servers[c.Leader] = true
 			for _, p := range c.Replicas {

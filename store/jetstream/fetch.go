@@ -153,7 +153,9 @@ func (p *patience) again(err error) bool {
 }
 
 const (
-	fetchMessages = 1000
+	// fetchBytes bounds what a server has to keep for a reader at once; readers of
+	// one connection share its limit, 64 MiB where nobody changed it.
+	fetchMessages = 8000
 	fetchBytes    = 4 << 20
 	// lagTries is how often a replica that is behind is asked again before the
 	// leader is.

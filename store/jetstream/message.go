@@ -126,9 +126,27 @@ func fieldsSize(m *nats.Msg) int {
 // parseMessage reads the header fields and checks the body against the chain.
 // bodyless is for messages of which the servers gave the header fields only.
 func parseMessage(h nats.Header, body []byte, bodyless bool) (message, error) {
+	m, err := parseBody(h, body, bodyless)
+	if err != nil {
+		return m, err
+	}
+	var ok bool
+	if m.Head, ok = parseHead(h.Get(fieldHead)); !ok || m.Head.Events != int64(m.Seq)+m.Count {
+		return message{}, badField(h, fieldHead)
+	}
+	return m, nil
+}
+
+func badField(h nats.Header, field string) error {
+	return fmt.Errorf("%w: the header field %s is %s", outcrop.ErrDamaged, field, strconv.Quote(clip(h.Get(field))))
+}
+
+// parseBody is parseMessage without the head, which only the last message of a
+// log is asked for.
+func parseBody(h nats.Header, body []byte, bodyless bool) (message, error) {
 	m := message{Kind: kind(h.Get(fieldKind)), Owner: h.Get(fieldOwner), Body: body}
 	bad := func(field string) (message, error) {
-		return message{}, fmt.Errorf("%w: the header field %s is %s", outcrop.ErrDamaged, field, strconv.Quote(clip(h.Get(field))))
+		return message{}, badField(h, field)
 	}
 	switch m.Kind {
 	case kindBatch, kindBase, kindTake, kindFree, kindRemove:
@@ -166,9 +184,6 @@ func parseMessage(h nats.Header, body []byte, bodyless bool) (message, error) {
 		m.Refs = true
 	default:
 		return bad(fieldRefs)
-	}
-	if m.Head, ok = parseHead(h.Get(fieldHead)); !ok || m.Head.Events != seq+m.Count {
-		return bad(fieldHead)
 	}
 	if !bodyless && m.holdsEvents() && m.next() != m.Chain {
 		return message{}, fmt.Errorf("%w: the body is not the one that its digest in %s was made of", outcrop.ErrDamaged, fieldChain)

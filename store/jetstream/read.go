@@ -141,8 +141,10 @@ func (w *walker) bad(m *message, err error, msg string) error {
 func (w *walker) messages(ctx context.Context, from uint64, yield func(message) bool) error {
 	stream := w.lk.realm.stream(w.lk.realm.shard(w.log.id))
 	err := w.lk.fetch(ctx, stream, w.lk.realm.subject(w.log.id), from, w.log.last, func(r raw) bool {
-		m, err := w.lk.parse(r, stream, false)
+		m, err := parseBody(r.Header, r.Data, false)
+		m.Stream, m.Stored, m.Subject = stream, r.Seq, r.Subject
 		if err != nil {
+			err = fmt.Errorf("message %d of stream %s: %w", r.Seq, stream, err)
 			e := w.lk.s.sessionProblem("read", w.log.id, "", err, "", "the events before it can be read; restore the stream, or copy the session from another place")
 			e.Seq = w.next
 			w.err = e
@@ -220,7 +222,7 @@ type portion struct {
 	err  error
 }
 
-// ahead is how many portions are decoded before they are asked for.
+// ahead is how many lists of portions are made before they are asked for.
 const ahead = 4
 
 // records yields a log from its beginning. Fetching and decompressing run ahead
@@ -251,7 +253,7 @@ func (lk *link) run(ctx context.Context, w *walker, from uint64) iter.Seq[portio
 	return func(yield func(portion) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		messages, portions := make(chan message, 64), make(chan portion, ahead)
+		messages, portions := make(chan message, 256), make(chan []portion, ahead)
 		var failed error // of the walk; read when messages is closed
 		go func() {
 			defer close(messages)
@@ -264,34 +266,16 @@ func (lk *link) run(ctx context.Context, w *walker, from uint64) iter.Seq[portio
 				}
 			})
 		}()
-		put := func(p portion) bool {
-			select {
-			case portions <- p:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		}
 		go func() {
 			defer close(portions)
-			for m := range messages {
-				for text, err := range lk.text(ctx, m) {
-					if err != nil {
-						put(portion{err: err})
-						stop()
-						for range messages { // ends with the context
-						}
-						return
-					}
-					if !put(portion{text: text}) {
-						break
-					}
-				}
-				m.Body = nil
-				put(portion{ends: &m})
+			lk.decompress(ctx, messages, portions)
+			for range messages { // ends with the context
 			}
 			if failed != nil {
-				put(portion{err: failed})
+				select {
+				case portions <- []portion{{err: failed}}:
+				case <-ctx.Done():
+				}
 			}
 		}()
 		defer func() {
@@ -299,13 +283,56 @@ func (lk *link) run(ctx context.Context, w *walker, from uint64) iter.Seq[portio
 			for range portions {
 			}
 		}()
-		for p := range portions {
-			if !yield(p) {
-				return
+		for some := range portions {
+			for _, p := range some {
+				if !yield(p) {
+					return
+				}
 			}
 		}
 	}
 }
+
+// decompress makes portions of messages. Small ones go on together: handing one
+// over costs as much as decompressing it.
+func (lk *link) decompress(ctx context.Context, messages <-chan message, out chan<- []portion) {
+	var some []portion
+	size := 0
+	send := func() bool {
+		select {
+		case out <- some:
+			some, size = nil, 0
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for m := range messages {
+		for text, err := range lk.text(ctx, m) {
+			some, size = append(some, portion{text: text, err: err}), size+len(text)
+			if err != nil {
+				send()
+				return
+			}
+			if size >= portionBytes && !send() {
+				return
+			}
+		}
+		m.Body = nil
+		some = append(some, portion{ends: &m})
+		if (len(messages) == 0 || len(some) >= portionMost) && !send() {
+			return
+		}
+	}
+	if len(some) > 0 {
+		send()
+	}
+}
+
+const (
+	portionBytes = 256 << 10
+	portionMost  = 128
+)
 
 // lineReader makes records of text.
 type lineReader struct {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/outcrop-dev/outcrop"
@@ -130,6 +131,30 @@ func Init(ctx context.Context, address string, ro RealmOptions, o Options) (Real
 		return Realm{}, err
 	}
 	defer nc.Close()
+	// What was just made may have no leader yet.
+	p := s.patience(ctx)
+	defer p.stop()
+	for {
+		made, err := s.init(p.ctx, &link{s: s, nc: nc, js: js, realm: r}, ro)
+		if err == nil || !passing(err) {
+			return made, err
+		}
+		if !p.again(err) {
+			return Realm{}, s.failed("init", "", p.err)
+		}
+	}
+}
+
+// passing reports an error of servers that are busy with each other.
+func passing(err error) bool {
+	var api *natsjs.APIError
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, natsjs.ErrNoStreamResponse) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &api) && api.Code == 503
+}
+
+// init does what Init does, once.
+func (s *Store) init(ctx context.Context, lk *link, ro RealmOptions) (Realm, error) {
+	r, js := lk.realm, lk.js
 	kv, err := js.CreateKeyValue(ctx, natsjs.KeyValueConfig{Bucket: bucket(r.Name), Description: "outcrop: the record of the realm " + r.Name,
 		History: 1, Storage: natsjs.FileStorage, Replicas: r.Replicas})
 	if errors.Is(err, natsjs.ErrBucketExists) {
@@ -163,11 +188,14 @@ func Init(ctx context.Context, address string, ro RealmOptions, o Options) (Real
 		}
 	}
 	// What was there already may be configured in another way.
-	rep, err := s.check(ctx, &link{s: s, nc: nc, js: js, realm: r})
+	rep, err := s.check(ctx, lk)
 	if err != nil {
 		return Realm{}, s.failed("init", "", err)
 	}
 	for _, f := range rep.Findings {
+		if f.What == noLeader {
+			return Realm{}, s.failed("init", "", nats.ErrNoResponders)
+		}
 		if !f.Warning {
 			return Realm{}, s.refused("init", f.Where+": "+f.What, "put it right there, or make a realm with another name")
 		}
