@@ -93,13 +93,41 @@ func (f *feed) seed() error {
 	return f.b.Seed(f.time)
 }
 
+// frame is what a walk over a line finds.
+type frame struct {
+	kind    string
+	at      int64
+	payload []byte // nil: the line has no frame
+	state   bool   // it is one of the program's state, of the older form
+}
+
+// readFrame checks a line and reads its frame in one walk.
+func readFrame(line []byte) (fr frame, err error) {
+	err = jsonwire.Object(line, func(name, v []byte, _ int) {
+		switch string(name) {
+		case "type":
+			fr.kind = text(v)
+		case "timestamp":
+			fr.at = timeOf(v)
+		case "payload":
+			fr.payload = v
+		case "record_type":
+			fr.state = true
+		}
+	})
+	return fr, err
+}
+
+// framed reports whether a line is of the present form.
+func (fr *frame) framed() bool { return types[fr.kind] && jsonwire.Kind(fr.payload) == '{' }
+
 // line takes a line of the present form.
-func (f *feed) line(line []byte, at int64) error {
+func (f *feed) line(fr *frame) error {
+	at, payload := fr.at, fr.payload
 	if at != 0 {
 		f.time = at
 	}
-	payload := jsonwire.Get(line, "payload")
-	switch text(jsonwire.Get(line, "type")) {
+	switch fr.kind {
 	case "response_item":
 		return f.item(payload, at)
 	case "turn_context":
@@ -115,18 +143,18 @@ func (f *feed) line(line []byte, at int64) error {
 }
 
 // bare takes a line without a frame.
-func (f *feed) bare(line []byte, number int64) error {
+func (f *feed) bare(line []byte, fr *frame) error {
 	switch {
-	case bareHead(line):
-		return nil
-	case jsonwire.Get(line, "record_type") != nil:
+	case fr.state:
 		f.b.Dropped("record state", "what the program remembered of itself")
 		return nil
-	case jsonwire.Get(line, "payload") != nil:
-		f.b.Dropped("record "+text(jsonwire.Get(line, "type")), "its kind is not known")
+	case fr.payload != nil:
+		f.b.Dropped("record "+fr.kind, "its kind is not known")
+		return nil
+	case fr.kind == "" && bareHead(line):
 		return nil
 	}
-	return f.item(line, timeOf(jsonwire.Get(line, "timestamp")))
+	return f.item(line, fr.at)
 }
 
 func (f *feed) turnContext(v []byte) {
@@ -156,36 +184,86 @@ func (f *feed) part(block message.Block, state json.RawMessage, at int64) error 
 	return nil
 }
 
+// fields are the members of a response item, as spans, from one walk.
+type fields struct {
+	kind, role, id, callID, name, namespace                     string
+	arguments, input, output, success, action, summary, content []byte
+	encrypted, result                                           []byte
+}
+
+func fieldsOf(v []byte) (i fields) {
+	for k, m := range jsonwire.Members(v) {
+		switch string(k) {
+		case "type":
+			i.kind = text(m)
+		case "role":
+			i.role = text(m)
+		case "id":
+			i.id = text(m)
+		case "call_id":
+			i.callID = text(m)
+		case "name":
+			i.name = text(m)
+		case "namespace":
+			i.namespace = text(m)
+		case "arguments":
+			i.arguments = m
+		case "input":
+			i.input = m
+		case "output":
+			i.output = m
+		case "success":
+			i.success = m
+		case "action":
+			i.action = m
+		case "summary":
+			i.summary = m
+		case "content":
+			i.content = m
+		case "encrypted_content":
+			i.encrypted = m
+		case "result":
+			i.result = m
+		}
+	}
+	if i.callID == "" {
+		i.callID = i.id
+	}
+	i.name = i.namespace + i.name
+	return i
+}
+
 // item takes a response item.
 func (f *feed) item(v []byte, at int64) error {
-	kind := text(jsonwire.Get(v, "type"))
-	switch kind {
-	case "message", "":
-		if kind == "" && jsonwire.Get(v, "role") == nil {
-			break
+	i := fieldsOf(v)
+	switch i.kind {
+	case "message":
+		return f.message(&i, at)
+	case "":
+		if i.role != "" {
+			return f.message(&i, at)
 		}
-		return f.message(v, at)
+		f.b.Dropped("item", "it has no type")
+		return nil
 	case "reasoning":
 		f.b.Report().Kept("thinking")
-		return f.part(message.Reasoning(reasoning(v)), encrypted(v), at)
+		return f.part(message.Reasoning(i.reasoning()), i.state(), at)
 	case "function_call":
 		f.b.Report().Kept("call")
-		return f.part(message.ToolCall(callID(v), callName(v), text(jsonwire.Get(v, "arguments"))), nil, at)
+		return f.part(message.ToolCall(i.callID, i.name, text(i.arguments)), nil, at)
 	case "custom_tool_call":
 		f.b.Mapped("call of a free-form tool", "its text as the argument input")
-		args := append(jsonwire.AppendStringMember([]byte{'{'}, "input", text(jsonwire.Get(v, "input"))), '}')
-		return f.part(message.ToolCall(callID(v), callName(v), string(args)), nil, at)
+		args := append(jsonwire.AppendStringMember([]byte{'{'}, "input", text(i.input)), '}')
+		return f.part(message.ToolCall(i.callID, i.name, string(args)), nil, at)
 	case "local_shell_call":
 		f.b.Report().Kept("call")
-		action := jsonwire.Get(v, "action")
+		action := i.action
 		if jsonwire.Kind(action) != '{' {
 			action = []byte("{}")
 		}
-		return f.part(message.ToolCall(callID(v), "local_shell", string(jsonwire.Compact(action))), nil, at)
-	case "function_call_output", "custom_tool_call_output", "local_shell_call_output":
-		return f.output(v, at)
+		return f.part(message.ToolCall(i.callID, "local_shell", string(jsonwire.Compact(action))), nil, at)
 	case "image_generation_call":
-		if result := text(jsonwire.Get(v, "result")); result != "" {
+		if result := text(i.result); result != "" {
 			block, err := f.b.AttachBase64(result, "image/png", "")
 			if err != nil {
 				return err
@@ -193,43 +271,24 @@ func (f *feed) item(v []byte, at int64) error {
 			return f.part(block, nil, at)
 		}
 	case "ghost_snapshot":
-		f.b.Dropped("item "+kind, "a copy of files, kept by the program")
+		f.b.Dropped("item "+i.kind, "a copy of files, kept by the program")
 		return nil
 	case "compaction", "context_compaction", "compaction_summary", "compaction_trigger":
-		f.b.Dropped("item "+kind, "it is encrypted: only its provider can read it")
+		f.b.Dropped("item "+i.kind, "it is encrypted: only its provider can read it")
 		return nil
 	}
-	if kind == "" {
-		f.b.Dropped("item", "it has no type")
-		return nil
+	if strings.HasSuffix(i.kind, "_output") {
+		return f.output(&i, at)
 	}
-	if strings.HasSuffix(kind, "_output") {
-		return f.output(v, at)
-	}
-	return f.part(f.b.Raw("item "+kind, v), nil, at)
-}
-
-func callID(v []byte) string {
-	if id := text(jsonwire.Get(v, "call_id")); id != "" {
-		return id
-	}
-	return text(jsonwire.Get(v, "id"))
-}
-
-func callName(v []byte) string {
-	name := text(jsonwire.Get(v, "name"))
-	if space := text(jsonwire.Get(v, "namespace")); space != "" {
-		return space + name
-	}
-	return name
+	return f.part(f.b.Raw("item "+i.kind, v), nil, at)
 }
 
 // reasoning is the text of a reasoning item: its summary, and what else of it
 // can be read.
-func reasoning(v []byte) string {
+func (i *fields) reasoning() string {
 	var parts []string
-	for _, name := range [...]string{"summary", "content"} {
-		for e := range jsonwire.Elements(jsonwire.Get(v, name)) {
+	for _, list := range [...][]byte{i.summary, i.content} {
+		for e := range jsonwire.Elements(list) {
 			if t := text(jsonwire.Get(e, "text")); t != "" {
 				parts = append(parts, t)
 			}
@@ -238,15 +297,15 @@ func reasoning(v []byte) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// encrypted is the state of a reasoning item; nil without one.
-func encrypted(v []byte) json.RawMessage {
-	e := text(jsonwire.Get(v, "encrypted_content"))
+// state is what the provider wants back with a reasoning item; nil: nothing.
+func (i *fields) state() json.RawMessage {
+	e := text(i.encrypted)
 	if e == "" {
 		return nil
 	}
 	dst := []byte{'{'}
-	if id := text(jsonwire.Get(v, "id")); id != "" {
-		dst = jsonwire.AppendStringMember(dst, "id", id)
+	if i.id != "" {
+		dst = jsonwire.AppendStringMember(dst, "id", i.id)
 	}
 	return append(jsonwire.AppendStringMember(dst, "encryptedContent", e), '}')
 }
@@ -261,20 +320,28 @@ func (f *feed) content(v []byte) ([]message.Block, error) {
 	}
 	var out []message.Block
 	for e := range jsonwire.Elements(v) {
-		kind := text(jsonwire.Get(e, "type"))
+		var kind string
+		var said, image []byte
+		for k, m := range jsonwire.Members(e) {
+			switch string(k) {
+			case "type":
+				kind = text(m)
+			case "text", "refusal":
+				said = m
+			case "image_url":
+				image = m
+			}
+		}
 		switch kind {
-		case "input_text", "output_text", "text", "summary_text", "reasoning_text":
-			if t := text(jsonwire.Get(e, "text")); t != "" {
+		case "input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal":
+			if t := text(said); t != "" {
 				out = append(out, message.Text(t))
 			}
 			continue
-		case "refusal":
-			out = append(out, message.Text(text(jsonwire.Get(e, "refusal"))))
-			continue
 		case "input_image", "image_url":
-			url := text(jsonwire.Get(e, "image_url"))
+			url := text(image)
 			if url == "" {
-				url = text(jsonwire.Get(jsonwire.Get(e, "image_url"), "url"))
+				url = text(jsonwire.Get(image, "url"))
 			}
 			if !strings.HasPrefix(url, "data:") {
 				out = append(out, f.b.Missing("image", url))
@@ -292,19 +359,18 @@ func (f *feed) content(v []byte) ([]message.Block, error) {
 	return out, nil
 }
 
-func (f *feed) output(v []byte, at int64) error {
-	r := exchange.Result{CallID: callID(v), Time: at}
-	out := jsonwire.Get(v, "output")
+func (f *feed) output(i *fields, at int64) error {
+	r := exchange.Result{CallID: i.callID, Time: at, IsError: string(i.success) == "false"}
+	out := i.output
 	if jsonwire.Kind(out) == '{' {
-		r.IsError = string(jsonwire.Get(out, "success")) == "false"
+		if string(jsonwire.Get(out, "success")) == "false" {
+			r.IsError = true
+		}
 		if c := jsonwire.Get(out, "content"); c != nil {
 			out = c
 		} else {
 			r.Content = []message.Block{message.Text(string(out))}
 		}
-	}
-	if string(jsonwire.Get(v, "success")) == "false" {
-		r.IsError = true
 	}
 	if r.Content == nil {
 		var err error
@@ -323,13 +389,12 @@ var injected = [...]string{
 	"<personality_spec>", "<model_switch>", "<system_reminder>", "<goal",
 }
 
-func (f *feed) message(v []byte, at int64) error {
-	blocks, err := f.content(jsonwire.Get(v, "content"))
+func (f *feed) message(i *fields, at int64) error {
+	blocks, err := f.content(i.content)
 	if err != nil {
 		return err
 	}
-	role := text(jsonwire.Get(v, "role"))
-	if role == "assistant" {
+	if i.role == "assistant" {
 		for _, block := range blocks {
 			if err := f.part(block, nil, at); err != nil {
 				return err
@@ -345,16 +410,15 @@ func (f *feed) message(v []byte, at int64) error {
 		f.b.Dropped("message", "it has no content")
 		return nil
 	}
-	id := text(jsonwire.Get(v, "id"))
-	if role != "user" {
-		return f.b.AddContext(exchange.Context{ID: id, Time: at, Content: blocks, Form: "instructions"})
+	if i.role != "user" {
+		return f.b.AddContext(exchange.Context{ID: i.id, Time: at, Content: blocks, Form: "instructions"})
 	}
 	if by, form := written(blocks); by {
-		return f.b.AddContext(exchange.Context{ID: id, Time: at, Content: blocks, Form: form})
+		return f.b.AddContext(exchange.Context{ID: i.id, Time: at, Content: blocks, Form: form})
 	}
 	steer := f.inTask && f.asked
 	f.asked = true
-	return f.b.Prompt(exchange.Prompt{ID: id, Time: at, Content: blocks, Steer: steer})
+	return f.b.Prompt(exchange.Prompt{ID: i.id, Time: at, Content: blocks, Steer: steer})
 }
 
 // written reports whether the program wrote a user message, and what it is.

@@ -235,7 +235,8 @@ func (x *rollout) feed(b *exchange.Builder) error {
 			b.Dropped("record", "a line of more than 256 MiB")
 			continue
 		}
-		if err := jsonwire.Valid(line.Text); err != nil || jsonwire.Kind(line.Text) != '{' {
+		fr, err := readFrame(line.Text)
+		if err != nil {
 			if line.Torn {
 				b.Dropped("record", "the last line is not complete")
 			} else {
@@ -243,20 +244,19 @@ func (x *rollout) feed(b *exchange.Builder) error {
 			}
 			continue
 		}
-		if !framed(line.Text) {
-			err = f.bare(line.Text, line.Number)
+		if !fr.framed() {
+			err = f.bare(line.Text, &fr)
 		} else {
-			at := timeOf(jsonwire.Get(line.Text, "timestamp"))
 			if first == 0 {
-				first = at
+				first = fr.at
 			}
-			if copying && at > first+burst {
+			if copying && fr.at > first+burst {
 				copying = false
 				if err := f.seed(); err != nil {
 					return err
 				}
 			}
-			err = f.line(line.Text, at)
+			err = f.line(&fr)
 		}
 		if err != nil {
 			return err

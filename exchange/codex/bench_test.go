@@ -1,0 +1,128 @@
+package codex_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/codex"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/store/jsonl"
+)
+
+// long is a rollout of about so many bytes: turns of three calls each, with
+// encrypted reasoning and outputs of 6 KB.
+func long(size int) []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	words := strings.Fields(`the quick brown fox jumps over a lazy dog func return if err != nil { } fmt.Println("hello\n") package main import os`)
+	prose := func(n int) string {
+		var b strings.Builder
+		for b.Len() < n {
+			b.WriteString(words[r.IntN(len(words))])
+			b.WriteByte(" \n\t"[min(r.IntN(12), 2)])
+		}
+		return b.String()
+	}
+	var out bytes.Buffer
+	n := int64(0)
+	put := func(l string) {
+		n++
+		out.WriteString(`{"timestamp":"` + time.UnixMilli(1772359200000+n*100).UTC().Format("2006-01-02T15:04:05.000Z") + `",` + l + "}\n")
+	}
+	put(meta(""))
+	put(turnContext)
+	for turn := 0; out.Len() < size; turn++ {
+		put(started)
+		put(user(prose(200)))
+		for k := range 3 {
+			id := fmt.Sprintf("c%d-%d", turn, k)
+			put(item(`{"type":"reasoning","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"` + strings.Repeat("gAAA", 200) + `"}`))
+			put(call(id))
+			put(tokens(int(n), 9, 3, 2))
+			put(item(fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":%q}`, id, prose(6000))))
+		}
+		put(says(prose(500)))
+		put(complete)
+	}
+	return out.Bytes()
+}
+
+// BenchmarkImport imports a long rollout into a store of compressed files. The
+// floor is a bare pass over the same lines, each checked to be JSON: what any
+// reader of them has to do once.
+func BenchmarkImport(b *testing.B) {
+	text := long(32 << 20)
+	path := filepath.Join(b.TempDir(), name)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	var floor, took time.Duration
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		b.StopTimer()
+		start := time.Now()
+		for line := range exchange.Lines(bytes.NewReader(text), nil) {
+			if err := jsonwire.Valid(line.Text); err != nil {
+				b.Fatal(err)
+			}
+		}
+		floor += time.Since(start)
+		st, err := jsonl.New(filepath.Join(b.TempDir(), "sessions"), jsonl.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		im := &exchange.Importer{Store: st}
+		b.StartTimer()
+		start = time.Now()
+		r, err := im.Import(context.Background(), codex.Open(path))
+		if err != nil || r.Err != nil || r.Sessions[0].Verdict != exchange.Imported {
+			b.Fatal(err, r.Err)
+		}
+		took += time.Since(start)
+	}
+	b.ReportMetric(float64(took)/float64(floor), "x-floor")
+}
+
+// TestMemoryStaysFlat reads rollouts of 4 MB and 16 MB and looks at what is live
+// on the way: the surface, eight bytes a message, and the line at hand.
+func TestMemoryStaysFlat(t *testing.T) {
+	live := func(size int) (peak uint64) {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, long(size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		for s, err := range codex.Sessions(ctx, path, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := s.Header(ctx, exchange.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r, err := range s.Records(ctx, h, exchange.Options{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Seq%1000 == 0 {
+					runtime.GC()
+					var m runtime.MemStats
+					runtime.ReadMemStats(&m)
+					peak = max(peak, m.HeapAlloc)
+				}
+			}
+		}
+		return peak
+	}
+	if short, longer := live(4<<20), live(16<<20); int64(longer)-int64(short) > 3<<20 {
+		t.Errorf("12 MB more of text take %d bytes more of memory", longer-short)
+	}
+}
