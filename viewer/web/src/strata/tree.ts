@@ -10,6 +10,8 @@ import { Part } from "../parts/element";
 import { complain } from "../parts/say";
 import { flag } from "./scene";
 
+const restTime = 120; // ms
+
 @customElement("oc-strata-tree")
 export class StrataTree extends Part {
   @property() session = "";
@@ -21,14 +23,24 @@ export class StrataTree extends Part {
   @state() private ups: NodeFacts[] = [];
   @state() private downs: NodeFacts[] = [];
   private stop: AbortController | null = null;
+  private rest = 0; // timer
   private focusNext = false;
 
   override willUpdate(changed: Map<string, unknown>): void {
-    if (changed.has("session") || changed.has("at") || changed.has("focusSeq") || changed.has("first")) void this.load();
+    if (changed.has("session") || changed.has("focusSeq")) {
+      clearTimeout(this.rest);
+      void this.load();
+    } else if (changed.has("at") || changed.has("first")) {
+      // The picture follows each step of the cursor; the tree, which asks for
+      // each of its nodes, follows when it rests.
+      clearTimeout(this.rest);
+      this.rest = window.setTimeout(() => void this.load(), this.node ? restTime : 0);
+    }
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
+    clearTimeout(this.rest);
     this.stop?.abort();
   }
 

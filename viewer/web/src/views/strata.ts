@@ -60,6 +60,7 @@ export class StrataView extends Part {
   private offs: (() => void)[] = [];
   private size: ResizeObserver | null = null;
   private liveTimer = 0;
+  private readonly signs = new WeakMap<HTMLCanvasElement, unknown>(); // the colours that they are drawn in
 
   override connectedCallback(): void {
     super.connectedCallback();
@@ -114,7 +115,12 @@ export class StrataView extends Part {
       this.size = null;
       this.px = 0;
     }
-    for (const el of this.querySelectorAll<HTMLCanvasElement>("canvas.sign")) legend(el, el.dataset.role as (typeof roles)[number], palette());
+    const colours = palette();
+    for (const el of this.querySelectorAll<HTMLCanvasElement>("canvas.sign")) {
+      if (this.signs.get(el) === colours) continue;
+      legend(el, el.dataset.role as (typeof roles)[number], colours);
+      this.signs.set(el, colours);
+    }
   }
 
   private resized(): void {
