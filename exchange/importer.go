@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
@@ -22,6 +23,9 @@ type Importer struct {
 	// State remembers sources from one run to the next; nil: nothing is
 	// remembered, and every source is read and compared.
 	State *State
+	// Now is the clock, by which a source that a program is still writing is
+	// known; nil: every source is finished.
+	Now func() time.Time
 	// Progress hears of bytes of sources that are dealt with; nil: nobody.
 	Progress func(n int64)
 
@@ -35,7 +39,8 @@ const maxCopies = 1000
 // the source, or the rest of it, was skipped; sessions that are complete stay.
 // The error is about the importer itself: the context, the store.
 func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
-	r := &Report{Path: src.Path, Program: src.Format, Bytes: src.Size}
+	r := &Report{Path: src.Path, Program: src.Format, Bytes: src.Size, Now: im.Now}
+	unfinished := false
 	var told int64
 	r.Progress = func(n int64) {
 		n = min(n, max(src.Size-told, 0))
@@ -61,6 +66,7 @@ func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
 			if r.Version == "" {
 				r.Version = s.Version
 			}
+			unfinished = unfinished || s.Unfinished
 			var o Outcome
 			o, err = im.session(ctx, s, r)
 			r.Sessions = append(r.Sessions, o)
@@ -82,7 +88,7 @@ func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
 	if r.Err == nil && len(r.Sessions) == 0 && r.Total(Dropped) == 0 {
 		r.Dropped("source", "it holds no conversation", 0)
 	}
-	if r.Err == nil && !im.DryRun && im.State != nil {
+	if r.Err == nil && !unfinished && !im.DryRun && im.State != nil {
 		if err := im.State.remember(im.Store.Address(), src, stamp, r.Sessions); err != nil {
 			return r, err
 		}
@@ -322,7 +328,7 @@ func (im *Importer) compare(ctx context.Context, s *Session, h outcrop.Header, o
 		}
 		c.more++
 	}
-	if !ended && !c.differs {
+	if !ended && !c.differs && !s.Unfinished {
 		if _, _, ok := next(); ok {
 			c.differs, c.why = true, fmt.Sprintf("the session %s went on after event %d", h.ID, c.stored)
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/exchange"
@@ -14,6 +15,7 @@ import (
 	"github.com/outcrop-dev/outcrop/exchange/exchangetest"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/memory"
 )
 
 const thread = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
@@ -101,6 +103,35 @@ func TestASourceThatGrewIsGoneOnWith(t *testing.T) {
 	}
 	if goneOn < 30 {
 		t.Errorf("only %d times the session was gone on with", goneOn)
+	}
+}
+
+// TestASourceThatIsBeingWrittenIsNeverCopied imports a file at each of its
+// lengths while the program is at work on it: what may not be complete is left,
+// so that the session is gone on with each time, and at last it is what one
+// import of the finished file makes, but for the marks.
+func TestASourceThatIsBeingWrittenIsNeverCopied(t *testing.T) {
+	dir := t.TempDir()
+	in := exchangetest.Imported{Store: memory.New(), Now: time.Now}
+	for lines := 3; lines <= rolloutLines+1; lines++ {
+		if lines > rolloutLines {
+			in.Now = nil // it was finished long ago
+		}
+		put(t, dir, rollout(min(lines, rolloutLines)))
+		for range 2 {
+			o := one(t, in.Again(t, codex.Format(), dir))
+			if o.Verdict == exchange.Copied || o.ID != thread {
+				t.Fatalf("%d lines: %s %s", lines, o.Verdict, o.Why)
+			}
+			exchangetest.Check(t, in.Store, thread)
+		}
+	}
+	whole := exchangetest.Import(t, codex.Format(), dir)
+	if got, want := exchangetest.Texts(t, in.Store, thread), exchangetest.Texts(t, whole.Store, thread); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if dump := exchangetest.Dump(t, in.Store, thread); strings.Contains(dump, "No result") || strings.Contains(dump, "came too late") {
+		t.Errorf("a result was missed:\n%s", dump)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
@@ -37,10 +38,28 @@ type Report struct {
 	Entries  []Entry
 	Err      error // why the source, or a part of it, was skipped; nil when nothing was
 
+	// Now is the clock, nil: there is none. See Unfinished.
+	Now func() time.Time
 	// Progress hears of bytes that were read for the first time; nil: nobody.
 	Progress func(n int64)
 
 	index map[Entry]int
+}
+
+// unfinished is how long after its last change a source may still be being
+// written.
+const unfinished = 5 * time.Minute
+
+// Unfinished reports whether the program may still be writing a source that was
+// changed at a time. Then its last reply may get more, and results of its calls
+// may come: a format leaves that reply for the next import, and says so in
+// Session.Unfinished. Without a clock every source is finished.
+func (r *Report) Unfinished(changed time.Time) bool {
+	if r == nil || r.Now == nil {
+		return false
+	}
+	age := r.Now().Sub(changed)
+	return age < unfinished && age > -unfinished // a time far ahead is no time of a change
 }
 
 // Advance says that n more bytes of the source were read.

@@ -27,6 +27,10 @@ type Session struct {
 	// Subagent says that Parent's agent delegated work to this one.
 	Subagent bool
 
+	// Unfinished says that the program may still be writing the session, so that
+	// Feed left out what its end may lack yet, see Report.Unfinished.
+	Unfinished bool
+
 	// Feed gives the session to a builder, in order. It is called more than
 	// once, and gives the same each time while the source is the same. An error
 	// of the builder ends it and is returned as it is.

@@ -73,11 +73,11 @@ func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*e
 			return
 		}
 		defer f.Close()
-		for s, err := range Read(ctx, f, path, r) {
-			if !yield(s, err) {
-				return
-			}
+		unfinished := false
+		if fi, err := f.Stat(); err == nil {
+			unfinished = r.Unfinished(fi.ModTime())
 		}
+		read(ctx, f, path, r, unfinished, yield)
 	}
 }
 
@@ -85,16 +85,25 @@ func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*e
 // called. It is read more than once, never beyond the end that it has when the
 // first reading comes there.
 func Read(ctx context.Context, f io.ReaderAt, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
-	return func(yield func(*exchange.Session, error) bool) {
-		x, err := readIndex(ctx, f, path, r)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, t := range x.threads() {
-			if !yield(x.sessionOf(t), nil) {
-				return
+	return func(yield func(*exchange.Session, error) bool) { read(ctx, f, path, r, false, yield) }
+}
+
+func read(ctx context.Context, f io.ReaderAt, path string, r *exchange.Report, unfinished bool, yield func(*exchange.Session, error) bool) {
+	x, err := readIndex(ctx, f, path, r)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	for k, t := range x.threads() {
+		s := x.sessionOf(t)
+		if k == 0 && unfinished {
+			s.Unfinished = true
+			if x.leaveLast(t) {
+				r.Dropped("reply", "it may not be complete yet: it is left for the next import", 0)
 			}
+		}
+		if !yield(s, nil) {
+			return
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/claudecode"
 	"github.com/outcrop-dev/outcrop/exchange/exchangetest"
+	"github.com/outcrop-dev/outcrop/store/memory"
 )
 
 // tree draws a file whose lines form any graph: branches, circles, parents that
@@ -98,6 +100,37 @@ func TestEveryPrefixOfAFileCanBeImported(t *testing.T) {
 			t.Fatal(err)
 		}
 		exchangetest.Import(t, force(), dir)
+	}
+}
+
+// TestAFileThatIsBeingWrittenIsNeverCopied imports a file after each of its
+// lines while the program is at work on it, and then when it is finished.
+func TestAFileThatIsBeingWrittenIsNeverCopied(t *testing.T) {
+	lines := []string{
+		user(1, 0, `"go"`), assistant(2, 1, "m1", think("x")), assistant(3, 2, "m1", use("t1")), assistant(4, 3, "m1", use("t2")),
+		user(5, 3, gives("t1")), user(6, 4, gives("t2")), `{"type":"custom-title","customTitle":"T"}`,
+		assistant(7, 6, "m2", text("half")), assistant(8, 7, "m2", use("t3")), user(9, 8, gives("t3")), assistant(10, 9, "m3", text("done")),
+		user(11, 10, `"more"`), assistant(12, 11, "m4", text("yes")),
+	}
+	dir := t.TempDir()
+	in := exchangetest.Imported{Store: memory.New(), Now: time.Now}
+	for n := 1; n <= len(lines)+1; n++ {
+		if n > len(lines) {
+			in.Now = nil
+		}
+		file(t, dir, session+".jsonl", lines[:min(n, len(lines))]...)
+		for _, r := range in.Again(t, claudecode.Format(), dir) {
+			for _, o := range r.Sessions {
+				if o.Verdict == exchange.Copied || o.ID != session || r.Err != nil {
+					t.Fatalf("%d lines: %s %s %s %v", n, o.ID, o.Verdict, o.Why, r.Err)
+				}
+				exchangetest.Check(t, in.Store, session)
+			}
+		}
+	}
+	whole := exchangetest.Import(t, claudecode.Format(), dir)
+	if got, want := exchangetest.Texts(t, in.Store, session), exchangetest.Texts(t, whole.Store, session); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -19,7 +19,9 @@ func (t *thread) entries() []int32 {
 	if t.parent == nil || t.side {
 		return t.order
 	}
-	return append(slices.Clip(t.parent.entries()[:t.shared]), t.order...)
+	before := t.parent.entries()
+	// Of a parent that is still being written the end may have been left out.
+	return append(slices.Clip(before[:min(t.shared, len(before))]), t.order...)
 }
 
 // message reports whether a line holds a message.
@@ -256,6 +258,29 @@ func (x *index) addTitles(t *thread) {
 		out = append(out, i)
 	}
 	t.order = append(out, titles...)
+}
+
+// leaveLast takes the last reply of a way out of it, with the results that
+// follow it, and reports whether there was one. A reply that a prompt follows is
+// complete.
+func (x *index) leaveLast(t *thread) bool {
+	for k := len(t.order) - 1; k >= 0; k-- {
+		switch e := &x.entries[t.order[k]]; e.kind {
+		case kindUser:
+			return false
+		case kindAssistant:
+			for k > 0 {
+				before := &x.entries[t.order[k-1]]
+				if before.kind != kindAssistant || before.message != e.message || e.message == (key{}) {
+					break
+				}
+				k--
+			}
+			t.order = t.order[:k]
+			return true
+		}
+	}
+	return false
 }
 
 // sharedWith is how many entries of a way one shares with it that leaves it

@@ -59,10 +59,14 @@ func Open(path string) exchange.Source {
 	}}
 }
 
-// Sessions yields the session of a file.
-func Sessions(_ context.Context, path string, _ *exchange.Report) iter.Seq2[*exchange.Session, error] {
+// Sessions yields the session of a file. r may be nil.
+func Sessions(_ context.Context, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
 	return func(yield func(*exchange.Session, error) bool) {
-		yield(Read(path, func() (io.ReadCloser, error) { return os.Open(path) }))
+		x := &rollout{path: path, file: func() (io.ReadCloser, error) { return os.Open(path) }}
+		if fi, err := os.Stat(path); err == nil {
+			x.unfinished = r.Unfinished(fi.ModTime())
+		}
+		yield(x.session())
 	}
 }
 

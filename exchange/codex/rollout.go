@@ -28,6 +28,8 @@ type rollout struct {
 	file func() (io.ReadCloser, error)
 	head header
 
+	unfinished bool // the program may still be writing it
+
 	sum    hash.Hash // of the last reading, of the text
 	length int64
 }
@@ -86,7 +88,7 @@ func (x *rollout) session() (*exchange.Session, error) {
 	}
 	s := &exchange.Session{
 		Program: Name, Version: x.head.version, Source: x.head.id, CreatedAt: x.head.time, Cwd: x.head.cwd,
-		Parent: x.head.parent, Subagent: x.head.subagent,
+		Parent: x.head.parent, Subagent: x.head.subagent, Unfinished: x.unfinished,
 		Extent: func() (int64, string) { return x.length, "sha256:" + hex.EncodeToString(x.sum.Sum(nil)) },
 	}
 	if !s.Subagent && x.head.from != "" {
@@ -266,6 +268,10 @@ func (x *rollout) feed(b *exchange.Builder) error {
 		if err := f.seed(); err != nil {
 			return err
 		}
+	}
+	if x.unfinished && (f.reply != nil || len(f.results) > 0) {
+		b.Dropped("reply", "it may not be complete yet: it is left for the next import")
+		return nil
 	}
 	return f.end()
 }

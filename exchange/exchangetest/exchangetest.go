@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/doctor"
@@ -27,6 +28,8 @@ type TB interface {
 type Imported struct {
 	Store   *memory.Store
 	Reports []*exchange.Report
+	// Now is the clock of Again; nil: every source is finished.
+	Now func() time.Time
 }
 
 // Import imports all that a format finds at a path into a store in memory, and
@@ -58,7 +61,7 @@ func Import(t TB, f exchange.Format, path string) Imported {
 func (in Imported) Again(t TB, f exchange.Format, path string) []*exchange.Report {
 	t.Helper()
 	ctx := context.Background()
-	im := &exchange.Importer{Store: in.Store}
+	im := &exchange.Importer{Store: in.Store, Now: in.Now}
 	var reports []*exchange.Report
 	for src, err := range exchange.Find(ctx, []exchange.Format{f}, path, "") {
 		if err != nil {

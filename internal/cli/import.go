@@ -116,7 +116,7 @@ func (a *app) imports(ctx context.Context, paths []string, f importFlags) error 
 		return err
 	}
 	defer st.Close()
-	im := &exchange.Importer{Store: st, Cwd: maps.apply, DryRun: f.dry}
+	im := &exchange.Importer{Store: st, Cwd: maps.apply, DryRun: f.dry, Now: a.Env.Now}
 	if !f.unread {
 		home, err := a.StateHome()
 		if err != nil {
