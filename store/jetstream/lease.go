@@ -289,8 +289,8 @@ func (l *Lease) begin(ctx context.Context) error {
 	if err := l.s.worker.begin(ctx, l.lk); err != nil {
 		return err
 	}
-	if l.again {
-		return nil
+	if l.s.worker.mine(l.header.ID, l) {
+		return nil // an earlier try came as far as this
 	}
 	if !l.s.worker.reserve(l.header.ID) {
 		return l.end(l.s.exists(l.header.ID))
