@@ -77,8 +77,12 @@ func contract(t *testing.T, c *natstest.Cluster) {
 	})
 }
 
-func TestContractOnOneServer(t *testing.T) { contract(t, natstest.Start(t, natstest.Options{})) }
+func TestContractOnOneServer(t *testing.T) {
+	t.Parallel()
+	contract(t, natstest.Start(t, natstest.Options{}))
+}
 
 func TestContractOnThreeServers(t *testing.T) {
+	t.Parallel()
 	contract(t, natstest.Start(t, natstest.Options{Nodes: 3}))
 }

@@ -204,7 +204,7 @@ func (l *Lease) take(ctx context.Context, id string, last message) error {
 	}
 	l.epoch, l.gen, l.last, l.chain, l.head = m.Epoch, m.Gen, seq, m.Chain, m.Head
 	l.head.setHeader(l.header.Line())
-	l.lapses = l.s.worker.set(id, l)
+	l.hold(l.s.worker.set(id, l))
 	return nil
 }
 
@@ -295,10 +295,15 @@ func (l *Lease) begin(ctx context.Context) error {
 	if !l.s.worker.reserve(l.header.ID) {
 		return l.end(l.s.exists(l.header.ID))
 	}
+	l.hold(l.s.worker.set(l.header.ID, l))
+	return nil
+}
+
+// hold notes when the epoch was last known to be the last one.
+func (l *Lease) hold(lapses int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lapses = l.s.worker.set(l.header.ID, l)
-	return nil
+	l.lapses = lapses
 }
 
 // settle waits for the message that is under way, if there is one.
