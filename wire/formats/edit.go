@@ -13,7 +13,7 @@ type member struct {
 	gone  bool
 }
 
-func (m *member) is(name string) bool { return jsonwire.KeyIs(m.name, name) }
+func (m member) is(name string) bool { return jsonwire.KeyIs(m.name, name) }
 
 // rename gives the member a name, which may need escaping.
 func (m *member) rename(name string) {
@@ -22,17 +22,16 @@ func (m *member) rename(name string) {
 }
 
 // edit shows each member of an object to f, in order, and makes the object anew
-// of what f left. An object that f did not change comes back as it is, spaces
-// included, and so does what is no object.
-func edit(obj []byte, f func(*member)) []byte {
+// of what f gives back. An object that f did not change comes back as it is,
+// spaces included, and so does what is no object.
+func edit(obj []byte, f func(member) member) []byte {
 	if jsonwire.Kind(obj) != '{' {
 		return obj
 	}
-	var all []member
-	changed := false
+	var room [16]member
+	all, changed := room[:0], false
 	for k, v := range jsonwire.Members(obj) {
-		m := member{name: k, value: v}
-		f(&m)
+		m := f(member{name: k, value: v})
 		changed = changed || m.gone || !same(m.name, k) || !same(m.value, v)
 		if !m.gone {
 			all = append(all, m)
@@ -61,8 +60,8 @@ func each(arr []byte, f func([]byte) []byte) []byte {
 	if jsonwire.Kind(arr) != '[' {
 		return arr
 	}
-	var all [][]byte
-	changed := false
+	var room [16][]byte
+	all, changed := room[:0], false
 	for v := range jsonwire.Elements(arr) {
 		w := f(v)
 		changed = changed || !same(v, w)
@@ -91,16 +90,17 @@ func get(obj []byte, name string) []byte {
 
 // without leaves a member out.
 func without(obj []byte, name string) []byte {
-	return edit(obj, func(m *member) { m.gone = m.gone || m.is(name) })
+	return edit(obj, func(m member) member { m.gone = m.gone || m.is(name); return m })
 }
 
 // with sets a member: in its place, or behind the others.
 func with(obj []byte, name string, value []byte) []byte {
 	found := false
-	out := edit(obj, func(m *member) {
+	out := edit(obj, func(m member) member {
 		if m.is(name) {
 			m.value, found = value, true
 		}
+		return m
 	})
 	if found || jsonwire.Kind(obj) != '{' {
 		return out
@@ -114,9 +114,10 @@ func with(obj []byte, name string, value []byte) []byte {
 
 // inside edits the value of a member.
 func inside(obj []byte, name string, f func([]byte) []byte) []byte {
-	return edit(obj, func(m *member) {
+	return edit(obj, func(m member) member {
 		if m.is(name) {
 			m.value = f(m.value)
 		}
+		return m
 	})
 }

@@ -30,7 +30,7 @@ func Header(line []byte) (h outcrop.Header, seeded bool, err error) {
 		return h, false, err
 	}
 	wrong := false
-	old := edit(line, func(m *member) {
+	old := edit(line, func(m member) member {
 		switch {
 		case m.is("version"):
 			m.value = []byte("0")
@@ -44,6 +44,7 @@ func Header(line []byte) (h outcrop.Header, seeded bool, err error) {
 		case format >= 3 && m.is("agentPreset"):
 			m.value = preset2(m.value)
 		}
+		return m
 	})
 	if h, err = outcrop.ParseHeader(old); err == nil && wrong {
 		err = &outcrop.Error{Code: "HEADER_SHAPE", Seq: -1, Offset: -1, Err: outcrop.ErrRefused, Msg: "isSeeded is not true or false"}

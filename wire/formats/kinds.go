@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/outcrop-dev/outcrop"
@@ -21,11 +22,18 @@ func (k *kinds) add(e outcrop.Event) (bool, *outcrop.Error) {
 	switch t {
 	case outcrop.TypeUserMessage:
 		data = message4(data)
-	case typeSystem, outcrop.TypeAssistantMessage:
-		data = inside(data, "message", message4)
-		data = inside(data, "stream", stream4)
-	case typeAttempt:
-		data = inside(data, "stream", stream4)
+	case typeSystem:
+		data = inside(data, "message", func(m []byte) []byte { return messageOf(m, true) })
+	case outcrop.TypeAssistantMessage, typeAttempt:
+		data = edit(data, func(m member) member {
+			switch {
+			case m.is("message"):
+				m.value = message4(m.value)
+			case m.is("stream"):
+				m.value = stream4(m.value)
+			}
+			return m
+		})
 	case outcrop.TypeToolResult:
 		data = inside(data, "message", func(m []byte) []byte { return wrapped(message4(m)) })
 	case outcrop.TypeInboxSpliced:
@@ -62,10 +70,18 @@ func opaque(t outcrop.Type) bool {
 
 // message4 is a message as format 3 has it, its role and the wrapper of a result
 // left aside.
-func message4(m []byte) []byte {
-	system := jsonwire.TextIs(get(m, "role"), "system")
-	m = inside(m, "source", func(s []byte) []byte { return source4(s, system) })
-	return inside(m, "content", content4)
+func message4(m []byte) []byte { return messageOf(m, false) }
+
+func messageOf(m []byte, system bool) []byte {
+	return edit(m, func(f member) member {
+		switch {
+		case f.is("source"):
+			f.value = source4(f.value, system)
+		case f.is("content"):
+			f.value = content4(f.value)
+		}
+		return f
+	})
 }
 
 // producers are plugins whose name is their kind.
@@ -122,21 +138,33 @@ func source4(s []byte, system bool) []byte {
 }
 
 // content4 takes the prefix from the types of blocks that format 3 did not know.
-func content4(l []byte) []byte { return each(l, func(b []byte) []byte { return untagged(b, "type") }) }
+func content4(l []byte) []byte {
+	if !tagged(l) {
+		return l
+	}
+	return each(l, func(b []byte) []byte { return untagged(b, "type") })
+}
+
+// tagged reports whether there can be such a type: most texts have none.
+func tagged(v []byte) bool { return bytes.Contains(v, []byte(pluginPrefix)) }
 
 func untagged(b []byte, name string) []byte {
-	return edit(b, func(m *member) {
+	return edit(b, func(m member) member {
 		if !m.is(name) {
-			return
+			return m
 		}
 		if t, ok := jsonwire.Text(m.value); ok && strings.HasPrefix(t, pluginPrefix) {
 			m.value = jsonwire.AppendString(nil, t[len(pluginPrefix):])
 		}
+		return m
 	})
 }
 
 // stream4 does the same to the chunks of a stream.
 func stream4(l []byte) []byte {
+	if !tagged(l) {
+		return l
+	}
 	return each(l, func(entry []byte) []byte {
 		if !jsonwire.TextIs(get(entry, "type"), "chunk") {
 			return entry
@@ -169,7 +197,7 @@ func wrapped(m []byte) []byte {
 		block = jsonwire.AppendRawMember(block, "isError", v)
 	}
 	hasContent := false
-	m = edit(m, func(f *member) {
+	m = edit(m, func(f member) member {
 		name := jsonwire.Key(f.name)
 		switch name {
 		case "role":
@@ -186,12 +214,14 @@ func wrapped(m []byte) []byte {
 				f.rename(own)
 			}
 		}
+		return f
 	})
 	block = append(block, '}')
-	m = edit(m, func(f *member) {
+	m = edit(m, func(f member) member {
 		if f.is("content") {
 			f.value, hasContent = array([][]byte{block}), true
 		}
+		return f
 	})
 	if !hasContent {
 		m = with(m, "content", array([][]byte{block}))

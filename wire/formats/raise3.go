@@ -25,8 +25,9 @@ func (r *raising) raise3(e outcrop.Event) error {
 			return err
 		}
 		data = inside(data, "header", func(h []byte) []byte {
-			return edit(h, func(m *member) {
+			return edit(h, func(m member) member {
 				m.gone = m.is("system") || m.is("tools") && isEmpty(m.value) || m.is("adapterDefaults") && isEmpty(m.value)
+				return m
 			})
 		})
 	case typeCodeStart:

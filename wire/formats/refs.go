@@ -24,21 +24,23 @@ func (s *seqs) data(t outcrop.Type, data []byte) []byte {
 	case "command/done":
 		return s.members(data, "sourceEventSeq")
 	case outcrop.TypeCompactionSummary, outcrop.TypeCompactionPrune:
-		return edit(data, func(m *member) {
+		return edit(data, func(m member) member {
 			switch {
 			case m.is("shadowedRange"):
 				m.value = s.members(m.value, "start", "end")
 			case m.is("shadowedSeqs"):
 				m.value = s.list(m.value)
 			}
+			return m
 		})
 	case outcrop.TypeSessionTitle, typeTitleRequest:
 		return s.lists(data, "messageSeqs")
 	case "image/offload":
-		return edit(data, func(m *member) {
+		return edit(data, func(m member) member {
 			if m.is("targets") {
 				m.value = each(m.value, func(v []byte) []byte { return s.members(v, "seq") })
 			}
+			return m
 		})
 	case outcrop.TypeOutcropRequest:
 		return s.members(data, "prefix")
@@ -58,21 +60,23 @@ func (s *seqs) data(t outcrop.Type, data []byte) []byte {
 
 // members maps members that are seqs.
 func (s *seqs) members(obj []byte, names ...string) []byte {
-	return edit(obj, func(m *member) {
+	return edit(obj, func(m member) member {
 		for _, n := range names {
 			if m.is(n) {
 				m.value = s.number(m.value)
 			}
 		}
+		return m
 	})
 }
 
 // lists maps a member that is a list of seqs.
 func (s *seqs) lists(obj []byte, name string) []byte {
-	return edit(obj, func(m *member) {
+	return edit(obj, func(m member) member {
 		if m.is(name) {
 			m.value = s.list(m.value)
 		}
+		return m
 	})
 }
 

@@ -28,8 +28,9 @@ func (s *streams) add(e outcrop.Event) (bool, *outcrop.Error) {
 	case typeAttempt:
 		return s.attempt(e)
 	case outcrop.TypeAssistantMessage:
-		if jsonwire.Kind(get(e.Data, "stream")) == '[' {
-			return s.message(e)
+		var r reply
+		if r.read(e.Data); jsonwire.Kind(r.stream) == '[' {
+			return s.message(e, &r)
 		}
 	}
 	s.seqs.begin(&e)
@@ -51,11 +52,46 @@ func (s *streams) pass(e outcrop.Event, data []byte) (bool, *outcrop.Error) {
 	return s.next.add(e)
 }
 
+// reply is the data of an assistant/message or an assistant/attempt, taken apart.
+type reply struct {
+	turn, step []byte
+	stream     []byte
+	usage      []byte   // of the data
+	rest       []member // all but the stream
+	room       [8]member
+
+	reported []byte // the last usage in the stream
+}
+
+func (r *reply) read(data []byte) {
+	r.turn, r.step = []byte("0"), []byte("0")
+	r.rest = r.room[:0]
+	if jsonwire.Kind(data) != '{' {
+		return
+	}
+	for k, v := range jsonwire.Members(data) {
+		switch jsonwire.Key(k) {
+		case "turn":
+			r.turn = v
+		case "step":
+			r.step = v
+		case "usage":
+			r.usage = v
+		case "stream":
+			r.stream = v
+			continue
+		}
+		r.rest = append(r.rest, member{name: k, value: v})
+	}
+}
+
 // attempt passes on the chunks of an attempt that gave no message.
 func (s *streams) attempt(e outcrop.Event) (bool, *outcrop.Error) {
 	s.seqs.begin(&e)
+	var r reply
+	r.read(e.Data)
 	first := s.seqs.next
-	more := s.chunks(&e)
+	more := s.chunks(&e, &r)
 	if s.seqs.next == first {
 		s.seqs.drop()
 	} else {
@@ -65,55 +101,87 @@ func (s *streams) attempt(e outcrop.Event) (bool, *outcrop.Error) {
 }
 
 // message passes on the chunks of a message, then the message.
-func (s *streams) message(e outcrop.Event) (bool, *outcrop.Error) {
+func (s *streams) message(e outcrop.Event, r *reply) (bool, *outcrop.Error) {
 	s.seqs.begin(&e)
 	// What the message names is judged first, so that one that is refused
 	// leaves nothing behind.
-	if _, err := s.seqs.op(&e); err != nil {
+	op, err := s.seqs.op(&e)
+	if err != nil {
 		s.seqs.free()
 		s.next.gap(1)
 		return true, err
 	}
 	first := s.seqs.next
-	usage := lastUsage(get(e.Data, "stream"))
-	if !s.chunks(&e) {
+	if !s.chunks(&e, r) {
 		return false, nil
 	}
-	data := without(e.Data, "stream")
-	if usage != nil && get(data, "usage") == nil {
-		data = with(data, "usage", usage)
+	if r.usage == nil && r.reported != nil {
+		r.rest = append(r.rest, member{name: []byte("usage"), value: r.reported})
 	}
-	e = e.Recast(e.Type, e.Seq, data, outcrop.NoSources, e.Op)
-	op, _ := s.seqs.op(&e)
 	at := s.seqs.take()
 	s.seqs.place(at)
-	return s.next.add(e.Recast(e.Type, at, data, outcrop.SourceRange(first, at-1), op))
+	return s.next.add(e.Recast(e.Type, at, object(r.rest), outcrop.SourceRange(first, at-1), op))
 }
 
 // chunks passes on the chunks of a stream.
-func (s *streams) chunks(e *outcrop.Event) bool {
-	turn, step := get(e.Data, "turn"), get(e.Data, "step")
-	if turn == nil {
-		turn = []byte("0")
-	}
-	if step == nil {
-		step = []byte("0")
-	}
-	for entry := range jsonwire.Elements(get(e.Data, "stream")) {
-		if !s.entry(e, turn, step, entry) {
+func (s *streams) chunks(e *outcrop.Event, r *reply) bool {
+	for v := range jsonwire.Elements(r.stream) {
+		if !s.entry(e, r, v) {
 			return false
 		}
 	}
 	return true
 }
 
+// entry is one of a stream, taken apart.
+type entry struct {
+	kind, time, chunk          []byte // of a chunk
+	time0, index, dt, id, name []byte // of a run
+	texts, args                []byte
+}
+
+func (n *entry) read(v []byte) {
+	if jsonwire.Kind(v) != '{' {
+		return
+	}
+	for k, m := range jsonwire.Members(v) {
+		switch string(k) {
+		case "type":
+			n.kind = m
+		case "time":
+			n.time = m
+		case "chunk":
+			n.chunk = m
+		case "time0":
+			n.time0 = m
+		case "index":
+			n.index = m
+		case "dt":
+			n.dt = m
+		case "id":
+			n.id = m
+		case "name":
+			n.name = m
+		case "texts":
+			n.texts = m
+		case "args":
+			n.args = m
+		}
+	}
+}
+
 // entry passes on one entry of a stream. What is none that is known becomes a
 // chunk as it stands.
-func (s *streams) entry(e *outcrop.Event, turn, step, entry []byte) bool {
-	if chunk := get(entry, "chunk"); chunk != nil && jsonwire.TextIs(get(entry, "type"), "chunk") {
-		return s.chunk(e, turn, step, get(entry, "time"), chunk)
+func (s *streams) entry(e *outcrop.Event, r *reply, v []byte) bool {
+	var n entry
+	n.read(v)
+	if n.chunk != nil && jsonwire.TextIs(n.kind, "chunk") {
+		if len(n.chunk) < 512 && jsonwire.TextIs(get(n.chunk, "type"), "usage") {
+			r.reported = get(n.chunk, "usage")
+		}
+		return s.chunk(e, r, n.time, n.chunk)
 	}
-	if run, ok := s.run(turn, step, entry); ok {
+	if run, ok := s.run(r, &n); ok {
 		s.seqs.next += outcrop.Seq(run.Len)
 		if run.Len > 2 {
 			return s.next.row(&run)
@@ -126,13 +194,13 @@ func (s *streams) entry(e *outcrop.Event, turn, step, entry []byte) bool {
 		}
 		return true
 	}
-	return s.chunk(e, turn, step, nil, entry)
+	return s.chunk(e, r, nil, v)
 }
 
-func (s *streams) chunk(e *outcrop.Event, turn, step, time, chunk []byte) bool {
-	data := make([]byte, 0, len(turn)+len(step)+len(chunk)+32)
-	data = jsonwire.AppendRawMember(append(data, '{'), "turn", turn)
-	data = jsonwire.AppendRawMember(data, "step", step)
+func (s *streams) chunk(e *outcrop.Event, r *reply, time, chunk []byte) bool {
+	data := make([]byte, 0, len(r.turn)+len(r.step)+len(chunk)+32)
+	data = jsonwire.AppendRawMember(append(data, '{'), "turn", r.turn)
+	data = jsonwire.AppendRawMember(data, "step", r.step)
 	data = append(jsonwire.AppendRawMember(data, "chunk", chunk), '}')
 	c := e.Recast(outcrop.TypeAssistantChunk, s.seqs.take(), data, outcrop.NoSources, outcrop.SurfaceOp{})
 	c.Ignorable = false
@@ -144,42 +212,24 @@ func (s *streams) chunk(e *outcrop.Event, turn, step, time, chunk []byte) bool {
 }
 
 // run makes a packed row of a run.
-func (s *streams) run(turn, step, entry []byte) (outcrop.Run, bool) {
-	kind, ok := jsonwire.Text(get(entry, "type"))
-	if !ok || kind != "text-chunks" && kind != "reasoning-chunks" && kind != "tool-call-chunks" {
+func (s *streams) run(r *reply, n *entry) (outcrop.Run, bool) {
+	call := jsonwire.TextIs(n.kind, "tool-call-chunks")
+	if n.time0 == nil || !call && !jsonwire.TextIs(n.kind, "text-chunks") && !jsonwire.TextIs(n.kind, "reasoning-chunks") {
 		return outcrop.Run{}, false
 	}
-	line := make([]byte, 0, len(entry)+len(turn)+len(step)+64)
-	line = jsonwire.AppendStringMember(append(line, '{'), "type", kind)
+	line := make([]byte, 0, len(n.dt)+len(n.texts)+len(n.args)+len(n.id)+len(n.name)+len(r.turn)+len(r.step)+144)
+	line = jsonwire.AppendRawMember(append(line, '{'), "type", n.kind)
 	line = jsonwire.AppendIntMember(line, "seq0", int64(s.seqs.next))
-	time0 := get(entry, "time0")
-	if time0 == nil {
-		return outcrop.Run{}, false
+	line = jsonwire.AppendRawMember(line, "time0", n.time0)
+	line = append(jsonwire.AppendMember(line, "data"), '{')
+	for _, m := range [...]struct {
+		name  string
+		value []byte
+	}{{"turn", r.turn}, {"step", r.step}, {"index", n.index}, {"dt", n.dt}, {"id", n.id}, {"name", n.name}, {"texts", n.texts}, {"args", n.args}} {
+		if m.value != nil {
+			line = jsonwire.AppendRawMember(line, m.name, m.value)
+		}
 	}
-	line = jsonwire.AppendRawMember(line, "time0", time0)
-	line = runData(jsonwire.AppendMember(line, "data"), turn, step, entry)
-	run, err := outcrop.DecodeRun(append(line, '}'))
+	run, err := outcrop.DecodeRun(append(line, '}', '}'))
 	return run, err == nil
-}
-
-// runData appends the data of a row.
-func runData(dst, turn, step, entry []byte) []byte {
-	dst = jsonwire.AppendRawMember(append(dst, '{'), "turn", turn)
-	dst = jsonwire.AppendRawMember(dst, "step", step)
-	for _, name := range [...]string{"index", "dt", "id", "name", "texts", "args"} {
-		if v := get(entry, name); v != nil {
-			dst = jsonwire.AppendRawMember(dst, name, v)
-		}
-	}
-	return append(dst, '}')
-}
-
-// lastUsage is the usage that a stream reported last, nil when it reported none.
-func lastUsage(stream []byte) (usage []byte) {
-	for entry := range jsonwire.Elements(stream) {
-		if chunk := get(entry, "chunk"); jsonwire.TextIs(get(chunk, "type"), "usage") {
-			usage = get(chunk, "usage")
-		}
-	}
-	return usage
 }
