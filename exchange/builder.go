@@ -450,6 +450,19 @@ func (b *Builder) Seed(time int64) error {
 		b.err = errSeeded
 		return b.err
 	}
+	return b.endSeed()
+}
+
+// ParentsSeed says that everything so far was inherited by Session.Parent
+// itself, from its own parent: the same mark, for a fork of a fork. Seed follows.
+func (b *Builder) ParentsSeed(time int64) error {
+	if err := b.item(time); err != nil {
+		return err
+	}
+	return b.endSeed()
+}
+
+func (b *Builder) endSeed() error {
 	if err := b.closeTurn(nil); err != nil {
 		return err
 	}

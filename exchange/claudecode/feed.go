@@ -58,24 +58,13 @@ func (f *feed) run() error {
 	f.before, f.kept = map[int32]string{}, -1
 	t := f.thread
 	order := t.entries()
-	seed := -1 // entries that were inherited
-	if t.parent != nil && !t.side {
-		seed = t.shared
-	} else if t.parent == nil && f.x.from != "" && f.x.agent == "" {
-		seed = 0
-		for k, i := range order {
-			if f.x.entries[i].flags&flagCopied != 0 {
-				seed = k + 1
-			}
-		}
-	}
+	seeds := f.x.seeds(t, order)
 	var lastTime int64
 	for k := 0; k < len(order); {
-		if k == seed {
-			if err := f.b.Seed(lastTime); err != nil {
+		for len(seeds) > 0 && k >= seeds[0] {
+			if err := f.seed(&seeds, lastTime); err != nil {
 				return err
 			}
-			seed = -1
 		}
 		i := order[k]
 		e := &f.x.entries[i]
@@ -85,7 +74,7 @@ func (f *feed) run() error {
 		}
 		n := 1
 		if e.kind == kindAssistant && e.message != (key{}) {
-			for k+n < len(order) && f.x.entries[order[k+n]].kind == kindAssistant && f.x.entries[order[k+n]].message == e.message && k+n != seed {
+			for k+n < len(order) && f.x.entries[order[k+n]].kind == kindAssistant && f.x.entries[order[k+n]].message == e.message && (len(seeds) == 0 || k+n != seeds[0]) {
 				n++
 			}
 		}
@@ -103,8 +92,8 @@ func (f *feed) run() error {
 		}
 		k += n
 	}
-	if seed == len(order) {
-		if err := f.b.Seed(lastTime); err != nil {
+	for len(seeds) > 0 {
+		if err := f.seed(&seeds, lastTime); err != nil {
 			return err
 		}
 	}
@@ -112,6 +101,41 @@ func (f *feed) run() error {
 		f.b.Dropped("compaction", "its summary did not come")
 	}
 	return nil
+}
+
+// seed ends what was inherited, by the session or by its parents.
+func (f *feed) seed(seeds *[]int, at int64) error {
+	last := len(*seeds) == 1
+	*seeds = (*seeds)[1:]
+	if !last {
+		return f.b.ParentsSeed(at)
+	}
+	return f.b.Seed(at)
+}
+
+// seeds are the lengths of what a way inherited, each parent's before it, its
+// own last.
+func (x *index) seeds(t *thread, order []int32) []int {
+	if t.side {
+		return nil
+	}
+	if t.parent != nil {
+		above := x.seeds(t.parent, order[:min(t.shared, len(order))])
+		for len(above) > 0 && above[len(above)-1] > t.shared {
+			above = above[:len(above)-1]
+		}
+		return append(above, t.shared)
+	}
+	if x.from == "" || x.from == x.session || x.agent != "" {
+		return nil
+	}
+	n := 0
+	for k, i := range order {
+		if x.entries[i].flags&flagCopied != 0 {
+			n = k + 1
+		}
+	}
+	return []int{n}
 }
 
 // line reads an entry again.
