@@ -50,7 +50,7 @@ var groups = [...]struct{ name, title, advice string }{
 // groupOf is the group of a finding.
 func groupOf(f *Finding) int {
 	switch f.Code {
-	case "IDENTITY_MISMATCH", "MISPLACED_LOG", "NEWER_GENERATION", "HEADER_ID":
+	case "IDENTITY_MISMATCH", "MISPLACED_LOG", "NEWER_GENERATION", "LATER_FORMAT", "HEADER_ID":
 		return place
 	case "TORN_TAIL", "TURN_OPEN", "COMPACTION_OPEN":
 		return tail

@@ -7,6 +7,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/brief"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/viewer/internal/folded"
 )
 
@@ -20,6 +21,7 @@ type Session struct {
 	UpdatedAt     int64         `json:"updatedAt"`
 	Header        Text          `json:"header"`
 	Parent        *Text         `json:"parent"`
+	Format        int64         `json:"format"` // of what is stored: 0, or that of a later dsh
 	SeedLength    int64         `json:"seedLength"`
 	Depth         int64         `json:"depth"`
 	Origin        *Text         `json:"origin"`
@@ -120,6 +122,9 @@ func About(x *folded.Index, v *Veil) *Session {
 	s.Header, _ = v.JSON(h.Line())
 	if h.Cwd != nil {
 		s.Cwd = pointer(v.Line(*h.Cwd))
+	}
+	if s.Format = h.Format; h.Format > 0 {
+		s.Reason = pointer(v.Line(jsonl.LaterReason(int(h.Format))))
 	}
 	if h.ParentSession != nil {
 		s.Parent = pointer(Text(*h.ParentSession))
