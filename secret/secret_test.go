@@ -2,6 +2,7 @@ package secret
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -151,14 +152,44 @@ func check(t failer, text string) {
 
 func TestJSONIsMaskedStringByString(t *testing.T) {
 	in := `{"password" : "hunter two", "p\u0061ssword":"hunter2","n":1.0,"list":["ghp_` + a36 + `","x",{"token":"q1w2e3r4t5"}],"\ud83d":"\ud83d"}`
-	want := `{"password":"hunter two","p\u0061ssword":"[masked:password]","n":1.0,"list":["[masked:token]","x",{"token":"[masked:secret]"}],"\ud83d":"\ud83d"}`
+	want := `{"password" : "hunter two", "p\u0061ssword":"[masked:password]","n":1.0,"list":["[masked:token]","x",{"token":"[masked:secret]"}],"\ud83d":"\ud83d"}`
 	got, n := MaskJSON([]byte(in))
 	if d := cmp.Diff(want, string(got)); d != "" || n != 3 {
 		t.Errorf("%d places (-want +got):\n%s", n, d)
 	}
-	plain := []byte(`{ "a" : [ 1 ] }`)
-	if got, n := MaskJSON(plain); n != 0 || string(got) != string(plain) {
-		t.Errorf("%d places: %s", n, got)
+	for _, plain := range []string{`{ "a" : [ 1 ] }`, `[]`, ` {} `, `{"a":{},"b":[[],{"c":null}]}`, `"x"`, `1`} {
+		if got, n := MaskJSON([]byte(plain)); n != 0 || string(got) != plain {
+			t.Errorf("%s: %d places: %s", plain, n, got)
+		}
+	}
+	// What is no JSON, or only its beginning, is masked as text.
+	for _, text := range []string{"", "[", "{", `{"a"`, `{"a":`, `{"a":[1,`, `[1}`, `["ghp_` + a36, `{"token" "q1w2e3r4t5"}`, `{1:2}`, `[1]x`, `[,]`} {
+		want, wantN := Mask(text)
+		if got, n := MaskJSON([]byte(text)); string(got) != want || n != wantN {
+			t.Errorf("%s: %d places: %s", text, n, got)
+		}
+	}
+}
+
+func TestDeepJSONIsMasked(t *testing.T) {
+	const levels = 200_000
+	open, shut := strings.Repeat(`[{"a":`, levels), strings.Repeat(`}]`, levels)
+	got, n := MaskJSON([]byte(open + `"ghp_` + a36 + `"` + shut))
+	if n != 1 || string(got) != open+`"[masked:token]"`+shut {
+		t.Errorf("%d places, %d bytes", n, len(got))
+	}
+}
+
+// The time grows with the text, however deep it is.
+func BenchmarkMaskJSON(b *testing.B) {
+	for _, levels := range []int{1, 1_000, 100_000} {
+		text := []byte("[" + strings.TrimSuffix(strings.Repeat(strings.Repeat(`[`, levels)+`"a word"`+strings.Repeat(`]`, levels)+",", 200_000/levels), ",") + "]")
+		b.Run(fmt.Sprintf("%d deep", levels), func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				MaskJSON(text)
+			}
+		})
 	}
 }
 

@@ -74,13 +74,7 @@ func (v *Veil) Text(s string) Text {
 // that the text is UTF-8.
 func (v *Veil) JSON(raw []byte) (t Text, same bool) {
 	n := v.Masked
-	switch {
-	case v.Show:
-		t = Text(raw)
-	case deep(raw):
-		// To walk it costs its depth for each of its bytes.
-		t = v.Text(string(raw))
-	default:
+	if t = Text(raw); !v.Show {
 		masked, found := secret.MaskJSON(raw)
 		v.Masked += found
 		t = Text(masked)
@@ -97,30 +91,6 @@ func (v *Veil) Part(raw []byte, most int) (t Text, same, cut bool) {
 	part, _ := cutAt(string(raw), most+maskMargin)
 	short, _ := cutAt(string(v.Text(part)), most)
 	return Text(short), false, true
-}
-
-// deepest is how deeply nested JSON is walked.
-const deepest = 100
-
-// deep reports JSON that is nested more deeply.
-func deep(raw []byte) bool {
-	depth, inText := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case inText && c == '\\':
-			i++
-		case c == '"':
-			inText = !inText
-		case inText:
-		case c == '{' || c == '[':
-			if depth++; depth > deepest {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 // cutAt cuts a text at a border of characters.
