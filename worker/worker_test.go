@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -403,9 +404,9 @@ func TestATurnIsCancelledAndSteeredFromElsewhere(t *testing.T) {
 func TestASessionThatFailsIsTriedAgainLater(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newShop(t, false)
-		tries := 0
+		var tries atomic.Int64
 		s.opener.fail = func(string) error {
-			if tries++; tries <= 4 {
+			if tries.Add(1) <= 4 {
 				return errors.New("the model's server is away")
 			}
 			return nil
@@ -414,7 +415,7 @@ func TestASessionThatFailsIsTriedAgainLater(t *testing.T) {
 		began := time.Now()
 		_, end := s.open(nil)
 		defer end()
-		for tries <= 4 {
+		for tries.Load() <= 4 {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
