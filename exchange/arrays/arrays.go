@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
@@ -292,7 +293,7 @@ func (d Dialect) Lines(ctx context.Context, in io.Reader, r *exchange.Report) it
 				last = &body
 				continue
 			}
-			if role, ok := jsonwire.Text(get(text, "role")); !ok || role == "" {
+			if fields.Of(text).Text("role") == "" {
 				r.Dropped("line", "it is no message, and no list of them", l.Number)
 				continue
 			}
@@ -300,7 +301,7 @@ func (d Dialect) Lines(ctx context.Context, in io.Reader, r *exchange.Report) it
 				yield(nil, errText("its messages have more than 256 MiB together"))
 				return
 			}
-			single = append(single, row{bytes.Clone(text), l.Number})
+			single = append(single, row{fields.Of(bytes.Clone(text)), l.Number})
 		}
 		if last != nil && !yield(d.session(*last), nil) {
 			return
@@ -313,72 +314,56 @@ func (d Dialect) Lines(ctx context.Context, in io.Reader, r *exchange.Report) it
 
 // row is one message and its line in the source, 0 where there is none.
 type row struct {
-	v    []byte
+	fields.Object
 	line int64
 }
 
 // body is a list of messages and what stands beside it.
 type body struct {
-	object   []byte // nil for a bare list
-	messages []row
-	line     int64
+	fields.Object // no object for a bare list
+	messages      []row
+	line          int64
 }
 
 // bodyOf takes a value apart; ok is false for one that is no list of messages.
 func bodyOf(v []byte) (b body, ok bool) {
 	list := v
 	if jsonwire.Kind(v) == '{' {
-		b.object, list = v, get(v, "messages")
+		b.Object = fields.Of(v)
+		list = b.Get("messages")
 	}
 	if jsonwire.Kind(list) != '[' {
 		return b, false
 	}
+	roles := false
 	for m := range jsonwire.Elements(list) {
-		b.messages = append(b.messages, row{v: m})
+		b.messages = append(b.messages, row{Object: fields.Of(m)})
+		// A list of something else has no roles.
+		roles = roles || b.messages[len(b.messages)-1].Text("role") != ""
 	}
-	// A list of something else has no roles.
-	for _, m := range b.messages {
-		if text(m.v, "role") != "" {
-			return b, true
-		}
-	}
-	return b, b.object != nil && len(b.messages) == 0
-}
-
-// get is a member of an object; nil for anything else.
-func get(v []byte, name string) []byte {
-	if jsonwire.Kind(v) != '{' {
-		return nil
-	}
-	return jsonwire.Get(v, name)
-}
-
-// text is a member that is a string, "" for anything else.
-func text(v []byte, name string) string {
-	s, _ := jsonwire.Text(get(v, name))
-	return s
+	return b, roles || b.IsObject() && len(b.messages) == 0
 }
 
 // session makes the session of a list.
 func (d Dialect) session(b body) *exchange.Session {
-	s := &exchange.Session{Program: string(d), Source: text(b.object, "id"), Title: text(b.object, "title"), Cwd: text(b.object, "cwd"), CreatedAt: timeOf(b.object)}
+	s := &exchange.Session{Program: string(d), Source: b.Text("id"), Title: b.Text("title"), Cwd: b.Text("cwd"), CreatedAt: timeOf(b.Object)}
 	if s.Source == "" {
 		s.Source = b.name()
 	}
 	s.Feed = func(to *exchange.Builder) error {
 		f := feeder{b: to, dialect: d, title: s.Title}
-		f.model.Model = text(b.object, "model")
+		f.model.Model = b.Text("model")
 		if f.model.Model != "" || d == Anthropic {
 			f.model.Provider = string(d)
 		}
 		to.At(b.line)
-		f.system(get(b.object, "system"))
-		f.tools(get(b.object, "tools"))
+		f.system(b.Get("system"))
+		f.tools(b.Get("tools"))
 		for _, m := range b.messages {
 			if m.line > 0 {
 				to.At(m.line)
 			}
-			if err := f.message(m.v); err != nil {
+			if err := f.message(m.Object); err != nil {
 				return err
 			}
 		}
@@ -390,10 +375,10 @@ func (d Dialect) session(b body) *exchange.Session {
 // name is made from the text of the messages through the first of the user.
 func (b body) name() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q\n", plain(get(b.object, "system")))
+	fmt.Fprintf(h, "%q\n", plain(b.Get("system")))
 	for _, m := range b.messages {
-		role := text(m.v, "role")
-		fmt.Fprintf(h, "%q %q\n", role, plain(get(m.v, "content")))
+		role := m.Text("role")
+		fmt.Fprintf(h, "%q %q\n", role, plain(m.Get("content")))
 		if role == "user" {
 			break
 		}
@@ -404,11 +389,11 @@ func (b body) name() string {
 // goesOn reports whether a body begins with the messages of another one, but for
 // the marks of a cache, and names the same session.
 func (b body) goesOn(of *body) bool {
-	if len(b.messages) <= len(of.messages) || text(b.object, "id") != text(of.object, "id") || plain(get(b.object, "system")) != plain(get(of.object, "system")) {
+	if len(b.messages) <= len(of.messages) || b.Text("id") != of.Text("id") || plain(b.Get("system")) != plain(of.Get("system")) {
 		return false
 	}
 	for i, m := range of.messages {
-		if !bytes.Equal(bare(nil, m.v), bare(nil, b.messages[i].v)) {
+		if !bytes.Equal(bare(nil, m.Raw), bare(nil, b.messages[i].Raw)) {
 			return false
 		}
 	}
@@ -439,9 +424,9 @@ func bare(dst, v []byte) []byte {
 }
 
 // timeOf is the time that an object has in Unix milliseconds, 0 for none.
-func timeOf(v []byte) int64 {
+func timeOf(o fields.Object) int64 {
 	for _, name := range [...]string{"created_at", "created", "timestamp"} {
-		m := get(v, name)
+		m := o.Get(name)
 		if n, ok := jsonwire.Int(m); ok && n > 0 {
 			if n < 100_000_000_000 { // seconds
 				n *= 1000

@@ -7,6 +7,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/internal/callargs"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
@@ -60,10 +61,10 @@ func plain(v []byte) string {
 		return s
 	}
 	var parts []string
-	for p := range elements(v) {
+	for p := range fields.Elements(v) {
 		s, ok := jsonwire.Text(p)
 		if !ok {
-			s = text(p, "text")
+			s = fields.Of(p).Text("text")
 		}
 		if s != "" {
 			parts = append(parts, s)
@@ -72,40 +73,33 @@ func plain(v []byte) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// elements yields those of a list, nothing of anything else.
-func elements(v []byte) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		if jsonwire.Kind(v) == '[' {
-			jsonwire.Elements(v)(yield)
-		}
-	}
-}
-
 // tools reads the definitions of a body.
 func (f *feeder) tools(v []byte) {
-	for t := range elements(v) {
-		schema, about := get(t, "input_schema"), t
-		if fn := get(t, "function"); fn != nil {
-			schema, about = get(fn, "parameters"), fn
+	for v := range fields.Elements(v) {
+		t := fields.Of(v)
+		schema, about := t.Get("input_schema"), t
+		if fn := t.Of("function"); fn.IsObject() {
+			schema, about = fn.Get("parameters"), fn
 		} else if schema == nil {
-			schema = get(t, "parameters")
+			schema = t.Get("parameters")
 		}
-		if schema == nil && text(about, "name") != "" && text(t, "type") == "function" {
+		name := about.Text("name")
+		if schema == nil && name != "" && t.Text("type") == "function" {
 			schema = []byte(`{"type":"object","properties":{}}`)
 		}
-		if text(about, "name") == "" || jsonwire.Kind(schema) != '{' || jsonwire.Strict(schema) != nil || jsonwire.Lossless(schema) != nil {
+		if name == "" || jsonwire.Kind(schema) != '{' || jsonwire.Strict(schema) != nil || jsonwire.Lossless(schema) != nil {
 			f.b.Dropped("tool definition", "it has no name, or no schema")
 			continue
 		}
-		f.model.Tools = append(f.model.Tools, llm.Tool{Name: text(about, "name"), Description: text(about, "description"), Parameters: json.RawMessage(jsonwire.Compact(schema))})
+		f.model.Tools = append(f.model.Tools, llm.Tool{Name: name, Description: about.Text("description"), Parameters: json.RawMessage(jsonwire.Compact(schema))})
 	}
 }
 
 // message gives one message.
-func (f *feeder) message(v []byte) error {
-	role := text(v, "role")
+func (f *feeder) message(v fields.Object) error {
+	role := v.Text("role")
 	if !f.begun && (role == "system" || role == "developer") {
-		f.system(get(v, "content"))
+		f.system(v.Get("content"))
 		return nil
 	}
 	f.begin()
@@ -114,7 +108,7 @@ func (f *feeder) message(v []byte) error {
 	switch role {
 	case "system", "developer":
 		f.answers = answers
-		s := plain(get(v, "content"))
+		s := plain(v.Get("content"))
 		if s == "" {
 			return nil
 		}
@@ -126,13 +120,13 @@ func (f *feeder) message(v []byte) error {
 		return f.assistant(v)
 	case "tool":
 		f.answers = true
-		return f.result(v, text(v, "tool_call_id"))
+		return f.result(v, v.Text("tool_call_id"))
 	case "function":
 		f.answers = true
 		return f.function(v)
 	}
 	f.answers = answers
-	if jsonwire.Kind(v) != '{' {
+	if !v.IsObject() {
 		f.b.Dropped("message", "it is no object")
 	} else {
 		f.b.Dropped("message of role "+clip(role), "the role is not known")
@@ -150,7 +144,7 @@ func clip(s string) string {
 }
 
 // user gives a message of the user: results, and what was said with them.
-func (f *feeder) user(v []byte, steer bool) error {
+func (f *feeder) user(v fields.Object, steer bool) error {
 	at := timeOf(v)
 	var blocks []message.Block
 	if f.dialect == Anthropic {
@@ -181,15 +175,15 @@ func (f *feeder) user(v []byte, steer bool) error {
 		f.b.Dropped("prompt", "it has no content")
 		return nil
 	}
-	if err := f.b.Prompt(exchange.Prompt{ID: text(v, "id"), Time: at, Content: blocks, Steer: steer}); err != nil {
+	if err := f.b.Prompt(exchange.Prompt{ID: v.Text("id"), Time: at, Content: blocks, Steer: steer}); err != nil {
 		return err
 	}
 	return f.giveTitle()
 }
 
 // content is a message's content, a string or a list; "" for none.
-func (f *feeder) content(v []byte) []byte {
-	c := get(v, "content")
+func (f *feeder) content(v fields.Object) []byte {
+	c := v.Get("content")
 	switch jsonwire.Kind(c) {
 	case '"', '[':
 		return c
@@ -221,8 +215,8 @@ func (f *feeder) call(id, name, args string) message.Block {
 }
 
 // assistant gives a reply.
-func (f *feeder) assistant(v []byte) error {
-	r := exchange.Reply{ID: text(v, "id"), Time: timeOf(v)}
+func (f *feeder) assistant(v fields.Object) error {
+	r := exchange.Reply{ID: v.Text("id"), Time: timeOf(v)}
 	var results []exchange.Result
 	if f.dialect == Anthropic {
 		c, err := f.b.Anthropic(f.content(v))
@@ -235,8 +229,8 @@ func (f *feeder) assistant(v []byte) error {
 			}
 		}
 		r.Content, r.Replay, results = c.Blocks, c.Replay, c.Results
-		r.Usage = exchange.AnthropicUsage(get(v, "usage"))
-		r.MaxTokens = text(v, "stop_reason") == "max_tokens"
+		r.Usage = exchange.AnthropicUsage(v.Get("usage"))
+		r.MaxTokens = v.Text("stop_reason") == "max_tokens"
 	} else if err := f.completion(v, &r); err != nil {
 		return err
 	}

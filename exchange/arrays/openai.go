@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
 )
@@ -34,33 +35,34 @@ func (f *feeder) part(p []byte) (b message.Block, ok bool, err error) {
 	if s, isText := jsonwire.Text(p); isText {
 		return message.Text(s), s != "", nil
 	}
-	switch kind := text(p, "type"); kind {
+	o := fields.Of(p)
+	switch kind := o.Text("type"); kind {
 	case "text", "input_text", "output_text":
-		s := text(p, "text")
+		s := o.Text("text")
 		return message.Text(s), s != "", nil
 	case "refusal":
-		s := text(p, "refusal")
+		s := o.Text("refusal")
 		f.b.Mapped("refusal", "the text of the reply")
 		return message.Text(s), s != "", nil
 	case "image_url", "input_image":
-		url := text(get(p, "image_url"), "url")
+		url := o.Of("image_url").Text("url")
 		if url == "" {
-			url = text(p, "image_url")
+			url = o.Text("image_url")
 		}
 		b, err = f.link("image", url, "", "")
 	case "input_audio":
-		in := get(p, "input_audio")
-		b, err = f.link("audio", "data:audio/"+text(in, "format")+";base64,"+text(in, "data"), "", "")
+		in := o.Of("input_audio")
+		b, err = f.link("audio", "data:audio/"+in.Text("format")+";base64,"+in.Text("data"), "", "")
 	case "file", "input_file":
-		in := get(p, "file")
-		if in == nil {
-			in = p
+		in := o.Of("file")
+		if !in.IsObject() {
+			in = o
 		}
-		where := text(in, "file_data")
+		where := in.Text("file_data")
 		if where == "" {
-			where = text(in, "file_id")
+			where = in.Text("file_id")
 		}
-		b, err = f.link("file", where, "", text(in, "filename"))
+		b, err = f.link("file", where, "", in.Text("filename"))
 	default:
 		b = f.b.Raw("part "+clip(kind), p)
 	}
@@ -79,14 +81,14 @@ func (f *feeder) link(kind, url, mediaType, name string) (message.Block, error) 
 }
 
 // completion reads a reply of OpenAI's.
-func (f *feeder) completion(v []byte, r *exchange.Reply) error {
+func (f *feeder) completion(v fields.Object, r *exchange.Reply) error {
 	for _, name := range [...]string{"reasoning_content", "reasoning"} {
-		if s := text(v, name); s != "" {
+		if s := v.Text(name); s != "" {
 			r.Content = append(r.Content, message.Reasoning(s))
 			break
 		}
 	}
-	if get(v, "reasoning_details") != nil || get(v, "encrypted_content") != nil {
+	if v.Get("reasoning_details") != nil || v.Get("encrypted_content") != nil {
 		f.b.Dropped("encrypted reasoning", "only the service that wrote it can read it")
 	}
 	said, err := f.parts(f.content(v))
@@ -94,28 +96,28 @@ func (f *feeder) completion(v []byte, r *exchange.Reply) error {
 		return err
 	}
 	r.Content = append(r.Content, said...)
-	if s := text(v, "refusal"); s != "" {
+	if s := v.Text("refusal"); s != "" {
 		f.b.Mapped("refusal", "the text of the reply")
 		r.Content = append(r.Content, message.Text(s))
 	}
-	if a := get(v, "audio"); jsonwire.Kind(a) == '{' {
-		if s := text(a, "transcript"); s != "" {
+	if a := v.Of("audio"); a.IsObject() {
+		if s := a.Text("transcript"); s != "" {
 			f.b.Mapped("audio", "its transcript")
 			r.Content = append(r.Content, message.Text(s))
 		} else {
 			f.b.Dropped("audio", "only the service that made it has it")
 		}
 	}
-	for c := range elements(get(v, "tool_calls")) {
-		r.Content = append(r.Content, f.toolCall(c))
+	for c := range v.List("tool_calls") {
+		r.Content = append(r.Content, f.toolCall(fields.Of(c)))
 	}
-	if c := get(v, "function_call"); jsonwire.Kind(c) == '{' {
+	if c := v.Of("function_call"); c.IsObject() {
 		f.calls++
-		f.named = text(c, "name")
-		r.Content = append(r.Content, f.call(functionID(f.calls), f.named, arguments(get(c, "arguments"))))
+		f.named = c.Text("name")
+		r.Content = append(r.Content, f.call(functionID(f.calls), f.named, arguments(c.Get("arguments"))))
 	}
-	r.MaxTokens = text(v, "finish_reason") == "length"
-	r.Usage = openAIUsage(get(v, "usage"))
+	r.MaxTokens = v.Text("finish_reason") == "length"
+	r.Usage = openAIUsage(v.Of("usage"))
 	return nil
 }
 
@@ -133,49 +135,49 @@ func arguments(v []byte) string {
 }
 
 // toolCall reads one call.
-func (f *feeder) toolCall(c []byte) message.Block {
-	id := text(c, "id")
-	if custom := get(c, "custom"); custom != nil {
-		return f.call(id, text(custom, "name"), text(custom, "input"))
+func (f *feeder) toolCall(c fields.Object) message.Block {
+	id := c.Text("id")
+	if custom := c.Of("custom"); custom.IsObject() {
+		return f.call(id, custom.Text("name"), custom.Text("input"))
 	}
-	fn := get(c, "function")
-	if fn == nil {
+	fn := c.Of("function")
+	if !fn.IsObject() {
 		fn = c
 	}
-	return f.call(id, text(fn, "name"), arguments(get(fn, "arguments")))
+	return f.call(id, fn.Text("name"), arguments(fn.Get("arguments")))
 }
 
 // result gives the answer to a call.
-func (f *feeder) result(v []byte, callID string) error {
+func (f *feeder) result(v fields.Object, callID string) error {
 	blocks, err := f.parts(f.content(v))
 	if err != nil {
 		return err
 	}
-	return f.b.Result(exchange.Result{CallID: callID, ID: text(v, "id"), Time: timeOf(v), Content: blocks})
+	return f.b.Result(exchange.Result{CallID: callID, ID: v.Text("id"), Time: timeOf(v), Content: blocks})
 }
 
 // function gives the answer to the function that was called last, by its name
 // alone.
-func (f *feeder) function(v []byte) error {
-	if name := text(v, "name"); f.calls == 0 || name != f.named {
+func (f *feeder) function(v fields.Object) error {
+	if name := v.Text("name"); f.calls == 0 || name != f.named {
 		return f.result(v, name)
 	}
 	return f.result(v, functionID(f.calls))
 }
 
 // openAIUsage reads counts that some programs store with a reply; nil for none.
-func openAIUsage(v []byte) *message.Usage {
-	n := func(v []byte, name string) int64 { n, _ := jsonwire.Int(get(v, name)); return max(n, 0) }
+func openAIUsage(v fields.Object) *message.Usage {
+	n := func(v fields.Object, name string) int64 { return max(v.Int(name), 0) }
 	in, out := n(v, "prompt_tokens"), n(v, "completion_tokens")
-	if in+out == 0 {
+	if in+out <= 0 {
 		return nil
 	}
-	cached := min(n(get(v, "prompt_tokens_details"), "cached_tokens"), in)
-	u := &message.Usage{InputTokens: in - cached, OutputTokens: out}
-	if get(v, "prompt_tokens_details") != nil {
-		u.CacheReadTokens = &cached
+	u := &message.Usage{InputTokens: in, OutputTokens: out}
+	if d := v.Of("prompt_tokens_details"); d.IsObject() {
+		cached := min(n(d, "cached_tokens"), in)
+		u.InputTokens, u.CacheReadTokens = in-cached, &cached
 	}
-	if think := n(get(v, "completion_tokens_details"), "reasoning_tokens"); think > 0 {
+	if think := n(v.Of("completion_tokens_details"), "reasoning_tokens"); think > 0 {
 		u.ReasoningTokens = &think
 	}
 	return u

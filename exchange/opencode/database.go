@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/foreigndb"
 )
 
@@ -113,7 +114,7 @@ func (d *database) all(ctx context.Context) ([]about, error) {
 			a.created = n
 		}
 		if revert := []byte(str(6)); isObject(revert) {
-			a.revert = text(revert, "messageID")
+			a.revert = fields.Of(revert).Text("messageID")
 		}
 		at[a.id] = len(found)
 		found = append(found, a)
@@ -245,8 +246,8 @@ func (d *database) entry(rows *sql.Rows, r *exchange.Report) (*entry, error) {
 	e := &entry{}
 	e.id, _ = id.(string)
 	e.time, _ = at.(int64)
-	e.info = object(data)
-	r.Advance(int64(len(e.info)))
+	e.info = fields.Of(object(data))
+	r.Advance(int64(len(e.info.Raw)))
 	return e, nil
 }
 
@@ -283,7 +284,7 @@ func (d *database) parts(ctx context.Context, e *entry, r *exchange.Report) erro
 			continue
 		}
 		r.Advance(int64(len(p)))
-		e.parts = append(e.parts, p)
+		e.parts = append(e.parts, fields.Of(p))
 	}
 	return d.Failed("import", rows.Err())
 }
@@ -317,8 +318,8 @@ func (d *database) items(ctx context.Context, id string, r *exchange.Report, giv
 		if e.kind, _ = kind.(string); e.kind == "" {
 			e.kind = "?"
 		}
-		e.info = object(data)
-		r.Advance(int64(len(e.info)))
+		e.info = fields.Of(object(data))
+		r.Advance(int64(len(e.info.Raw)))
 		if err := give(e); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/internal/callargs"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/message"
 )
@@ -42,17 +43,17 @@ func (f *feeder) entry(e *entry) error {
 		}
 		f.reverted, f.turns = true, f.b.Turns()
 	}
-	if e.info == nil {
+	if !e.info.IsObject() {
 		f.b.Dropped("message", notObject)
 		return nil
 	}
 	if e.kind != "" {
 		return f.item(e)
 	}
-	if own := get(e.info, "parts"); jsonwire.Kind(own) == '[' && len(e.parts) == 0 {
+	if own := e.info.Get("parts"); jsonwire.Kind(own) == '[' && len(e.parts) == 0 {
 		return f.whole(e, own)
 	}
-	switch role := text(e.info, "role"); role {
+	switch role := e.info.Text("role"); role {
 	case "user":
 		return f.user(e)
 	case "assistant":
@@ -74,7 +75,7 @@ func clip(s string) string {
 
 // created is when a message was made.
 func created(e *entry) int64 {
-	if t := millis(get(get(e.info, "time"), "created")); t > 0 {
+	if t := millis(e.info.Of("time").Get("created")); t > 0 {
 		return t
 	}
 	return e.time
@@ -87,18 +88,18 @@ func (f *feeder) user(e *entry) error {
 	asked := false
 	synthetic := false
 	for _, p := range e.parts {
-		synthetic = synthetic || text(p, "type") == "text" && isTrue(p, "synthetic")
+		synthetic = synthetic || p.Text("type") == "text" && p.True("synthetic")
 	}
 	for _, p := range e.parts {
-		switch t := text(p, "type"); t {
+		switch t := p.Text("type"); t {
 		case "text":
-			s := text(p, "text")
+			s := p.Text("text")
 			switch {
-			case isTrue(p, "ignored"):
+			case p.True("ignored"):
 				f.b.Dropped("text for people alone", "the model did not read it")
 				seen = true
 			case s == "":
-			case isTrue(p, "synthetic"):
+			case p.True("synthetic"):
 				added = append(added, message.Text(s))
 			default:
 				content = append(content, message.Text(s))
@@ -116,13 +117,13 @@ func (f *feeder) user(e *entry) error {
 			seen = true
 		case "subtask":
 			f.b.Mapped("subtask", "the text of its prompt")
-			s := text(p, "prompt")
-			if c := text(p, "command"); c != "" {
+			s := p.Text("prompt")
+			if c := p.Text("command"); c != "" {
 				s = "/" + c + " " + s
 			}
 			content = append(content, message.Text(strings.TrimSpace(s)))
 		case "compaction":
-			f.tail, asked = text(p, "tail_start_id"), true
+			f.tail, asked = p.Text("tail_start_id"), true
 		default:
 			if f.own(t) {
 				seen = true
@@ -139,7 +140,7 @@ func (f *feeder) user(e *entry) error {
 		f.b.Dropped("prompt", "it has no parts")
 		return nil
 	}
-	f.system(text(e.info, "system"))
+	f.system(e.info.Text("system"))
 	if err := f.endTurn(); err != nil {
 		return err
 	}
@@ -173,16 +174,16 @@ func (f *feeder) giveTitle(at int64) error {
 
 // file gives a file that a message holds or names; ok is false for one that
 // stands elsewhere.
-func (f *feeder) file(p []byte, expanded bool) (block message.Block, ok bool, err error) {
-	url, mime, name := text(p, "url"), text(p, "mime"), text(p, "filename")
+func (f *feeder) file(p fields.Object, expanded bool) (block message.Block, ok bool, err error) {
+	url, mime, name := p.Text("url"), p.Text("mime"), p.Text("filename")
 	if url == "" {
-		url = text(p, "uri")
+		url = p.Text("uri")
 	}
 	if mime == "" {
-		mime = text(p, "mediaType")
+		mime = p.Text("mediaType")
 	}
 	if name == "" {
-		name = text(p, "name")
+		name = p.Text("name")
 	}
 	if strings.HasPrefix(url, "data:") {
 		block, err = f.b.AttachBase64(url, mime, name)
@@ -200,8 +201,8 @@ func (f *feeder) file(p []byte, expanded bool) (block message.Block, ok bool, er
 
 // raw keeps a part of a kind that is not known as it is, without what only names
 // its place.
-func (f *feeder) raw(kind string, p []byte) message.Block {
-	return f.b.Raw("part "+clip(kind), without(p, "id", "messageID", "sessionID"))
+func (f *feeder) raw(kind string, p fields.Object) message.Block {
+	return f.b.Raw("part "+clip(kind), without(p.Raw, "id", "messageID", "sessionID"))
 }
 
 // own reports a part that is a record of opencode's and no content.
@@ -228,10 +229,10 @@ type step struct {
 
 // assistant gives a message of the model: a summary, or one reply a step.
 func (f *feeder) assistant(e *entry) error {
-	provider, model := text(e.info, "providerID"), text(e.info, "modelID")
+	provider, model := e.info.Text("providerID"), e.info.Text("modelID")
 	var failure string
-	if v := get(e.info, "error"); jsonwire.Kind(v) == '{' {
-		failure = text(v, "name")
+	if v := e.info.Of("error"); v.IsObject() {
+		failure = v.Text("name")
 		if failure == "" {
 			failure = "UnknownError"
 		}
@@ -241,15 +242,15 @@ func (f *feeder) assistant(e *entry) error {
 		return err
 	}
 	if len(steps) > 0 && steps[len(steps)-1].usage == nil || len(steps) == 1 {
-		if u := usageOf(get(e.info, "tokens")); u != nil {
+		if u := usageOf(e.info.Of("tokens")); u != nil {
 			steps[len(steps)-1].usage = u
 		}
 	}
-	if isTrue(e.info, "summary") {
+	if e.info.True("summary") {
 		return f.summary(e, steps, provider, model, failure)
 	}
 	at := created(e)
-	done := millis(get(get(e.info, "time"), "completed"))
+	done := millis(e.info.Of("time").Get("completed"))
 	aborted := failure == "MessageAbortedError"
 	given := false
 	for i, s := range steps {
@@ -262,7 +263,7 @@ func (f *feeder) assistant(e *entry) error {
 			id = fmt.Sprintf("%s.%d", e.id, i+1)
 		}
 		if err := f.reply(exchange.Reply{ID: id, Time: at, Provider: provider, Model: model, Content: s.content, Replay: exchange.ThinkingReplay(s.states),
-			Usage: s.usage, Interrupted: aborted && last, MaxTokens: last && text(e.info, "finish") == "length"}); err != nil {
+			Usage: s.usage, Interrupted: aborted && last, MaxTokens: last && e.info.Text("finish") == "length"}); err != nil {
 			return err
 		}
 		given = true
@@ -301,16 +302,16 @@ func (f *feeder) failed(e *entry, name string, at int64) {
 		f.ended, f.endedAt = &outcrop.TurnReason{Kind: outcrop.TurnAborted, Abort: outcrop.AbortReason{Kind: "user"}}, at
 		return
 	}
-	v := get(e.info, "error")
-	data := get(v, "data")
-	fail := &message.Failure{Message: text(data, "message"), Code: codeOf(name, number(data, "statusCode"))}
+	v := e.info.Of("error")
+	data := v.Of("data")
+	fail := &message.Failure{Message: data.Text("message"), Code: codeOf(name, data.Int("statusCode"))}
 	if fail.Message == "" {
-		fail.Message = text(v, "message")
+		fail.Message = v.Text("message")
 	}
 	if fail.Message == "" {
 		fail.Message = name
 	}
-	if n := number(data, "statusCode"); n >= 100 && n < 600 {
+	if n := data.Int("statusCode"); n >= 100 && n < 600 {
 		fail.Status = int(n)
 	}
 	f.ended, f.endedAt = &outcrop.TurnReason{Kind: outcrop.TurnError, Error: fail}, at
@@ -406,7 +407,7 @@ func (f *feeder) system(s string) {
 }
 
 // steps takes the parts of a reply apart.
-func (f *feeder) steps(parts [][]byte, provider string) ([]step, error) {
+func (f *feeder) steps(parts []fields.Object, provider string) ([]step, error) {
 	var all []step
 	var s *step
 	at := func() *step {
@@ -421,18 +422,18 @@ func (f *feeder) steps(parts [][]byte, provider string) ([]step, error) {
 		s.content, s.states = append(s.content, b), append(s.states, t)
 	}
 	for _, p := range parts {
-		switch t := text(p, "type"); t {
+		switch t := p.Text("type"); t {
 		case "step-start":
 			if s != nil && len(s.content) > 0 {
 				s = nil
 			}
 		case "step-finish":
-			if u := usageOf(get(p, "tokens")); u != nil {
+			if u := usageOf(p.Of("tokens")); u != nil {
 				at().usage = u
 			}
 		case "text":
-			if str := text(p, "text"); str != "" {
-				if isTrue(p, "ignored") {
+			if str := p.Text("text"); str != "" {
+				if p.True("ignored") {
 					f.b.Dropped("text for people alone", "the model did not read it")
 					continue
 				}
@@ -467,17 +468,17 @@ func (f *feeder) steps(parts [][]byte, provider string) ([]step, error) {
 }
 
 // reasoning gives what the model thought, with what its provider wants back.
-func (f *feeder) reasoning(p []byte, provider string, add func(message.Block, exchange.Thinking)) {
-	s := text(p, "text")
+func (f *feeder) reasoning(p fields.Object, provider string, add func(message.Block, exchange.Thinking)) {
+	s := p.Text("text")
 	var t exchange.Thinking
-	meta := get(p, "metadata")
-	if meta == nil {
-		meta = get(p, "providerMetadata")
+	meta := p.Of("metadata")
+	if !meta.IsObject() {
+		meta = p.Of("providerMetadata")
 	}
-	if a := get(meta, "anthropic"); a != nil {
-		t.Signature, t.Redacted = text(a, "signature"), text(a, "redactedData")
+	if a := meta.Of("anthropic"); a.IsObject() {
+		t.Signature, t.Redacted = a.Text("signature"), a.Text("redactedData")
 	}
-	if o := get(meta, "openai"); o != nil && text(o, "reasoningEncryptedContent") != "" {
+	if o := meta.Of("openai"); o.Text("reasoningEncryptedContent") != "" {
 		f.b.Dropped("encrypted reasoning", "only the service of "+clip(provider)+" can read it")
 	}
 	if s == "" && t == (exchange.Thinking{}) {
@@ -487,36 +488,36 @@ func (f *feeder) reasoning(p []byte, provider string, add func(message.Block, ex
 }
 
 // tool gives a call and its result; nil when there is none.
-func (f *feeder) tool(p []byte) (message.Block, *exchange.Result, error) {
-	state := get(p, "state")
-	id := text(p, "callID")
-	call := message.ToolCall(id, text(p, "tool"), f.arguments(get(state, "input"), text(state, "raw")))
-	r := &exchange.Result{CallID: id, Time: millis(get(get(state, "time"), "end"))}
-	if title := text(state, "title"); title != "" {
+func (f *feeder) tool(p fields.Object) (message.Block, *exchange.Result, error) {
+	state := p.Of("state")
+	id := p.Text("callID")
+	call := message.ToolCall(id, p.Text("tool"), f.arguments(state.Get("input"), state.Text("raw")))
+	r := &exchange.Result{CallID: id, Time: millis(state.Of("time").Get("end"))}
+	if title := state.Text("title"); title != "" {
 		r.Meta = append(jsonwire.AppendStringMember([]byte{'{'}, "title", title), '}')
 	}
-	switch text(state, "status") {
+	switch state.Text("status") {
 	case "completed":
-		if get(get(state, "time"), "compacted") != nil {
+		if state.Of("time").Get("compacted") != nil {
 			f.b.Mapped("result that was cleared from requests", "the whole result")
 		}
-		if out := text(state, "output"); out != "" {
+		if out := state.Text("output"); out != "" {
 			r.Content = append(r.Content, message.Text(out))
 		}
 	case "error":
-		if out := text(get(state, "metadata"), "output"); out != "" && isTrue(get(state, "metadata"), "interrupted") {
-			r.Content = append(r.Content, message.Text(out))
+		if meta := state.Of("metadata"); meta.True("interrupted") && meta.Text("output") != "" {
+			r.Content = append(r.Content, message.Text(meta.Text("output")))
 			break
 		}
 		r.IsError = true
-		if s := text(state, "error"); s != "" {
+		if s := state.Text("error"); s != "" {
 			r.Content = append(r.Content, message.Text(s))
 		}
 	default:
 		return call, nil, nil
 	}
-	for a := range elements(get(state, "attachments")) {
-		b, ok, err := f.file(a, false)
+	for a := range state.List("attachments") {
+		b, ok, err := f.file(fields.Of(a), false)
 		if err != nil {
 			return call, nil, err
 		}
@@ -525,15 +526,6 @@ func (f *feeder) tool(p []byte) (message.Block, *exchange.Result, error) {
 		}
 	}
 	return call, r, nil
-}
-
-// elements yields those of a list, nothing of anything else.
-func elements(v []byte) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		if jsonwire.Kind(v) == '[' {
-			jsonwire.Elements(v)(yield)
-		}
-	}
 }
 
 // arguments are those of a call: an object. raw is what the model wrote when it
@@ -550,19 +542,16 @@ func (f *feeder) arguments(input []byte, raw string) string {
 }
 
 // usageOf reads opencode's counts; nil when there are none.
-func usageOf(v []byte) *message.Usage {
-	if jsonwire.Kind(v) != '{' {
-		return nil
-	}
-	cache := get(v, "cache")
-	in, out, think := number(v, "input"), number(v, "output"), number(v, "reasoning")
-	read, write := number(cache, "read"), number(cache, "write")
+func usageOf(v fields.Object) *message.Usage {
+	cache := v.Of("cache")
+	in, out, think := v.Int("input"), v.Int("output"), v.Int("reasoning")
+	read, write := cache.Int("read"), cache.Int("write")
 	if in < 0 || out < 0 || think < 0 || read < 0 || write < 0 || in+out+think+read+write <= 0 {
 		return nil
 	}
 	// The output is counted without the reasoning, except by versions whose
 	// total says otherwise.
-	if total := number(v, "total"); think > 0 && (total == 0 || total != in+out+read+write) {
+	if total := v.Int("total"); think > 0 && (total == 0 || total != in+out+read+write) {
 		out += think
 	}
 	u := &message.Usage{InputTokens: in, OutputTokens: out, CacheReadTokens: &read, CacheWriteTokens: &write}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
@@ -76,7 +77,7 @@ func fromFolder(ctx context.Context, l layout, h *homes, r *exchange.Report) ite
 			r.Dropped("session in an older form", "opencode.db beside it has the session too", 0)
 			return
 		}
-		a := aboutOf(l.id, v)
+		a := aboutOf(l.id, fields.Of(v))
 		first := true
 		yield(a.session(func(give func(*entry) error) error {
 			report := r
@@ -101,14 +102,15 @@ func (l layout) each(ctx context.Context, r *exchange.Report, give func(*entry) 
 			return err
 		}
 		e := &entry{id: id}
-		var why string
-		if e.info, why, err = readObject(filepath.Join(l.messages, id+".json")); err != nil {
+		v, why, err := readObject(filepath.Join(l.messages, id+".json"))
+		if err != nil {
 			return err
 		}
 		if why != "" {
 			e.lost = append(e.lost, why)
 		}
-		r.Advance(int64(len(e.info)))
+		e.info = fields.Of(v)
+		r.Advance(int64(len(v)))
 		dir := l.parts(id)
 		parts, err := names(dir)
 		if err != nil {
@@ -124,7 +126,7 @@ func (l layout) each(ctx context.Context, r *exchange.Report, give func(*entry) 
 				continue
 			}
 			r.Advance(int64(len(v)))
-			e.parts = append(e.parts, v)
+			e.parts = append(e.parts, fields.Of(v))
 		}
 		if err := give(e); err != nil {
 			return err
@@ -194,25 +196,24 @@ func fromExport(ctx context.Context, path string, r *exchange.Report) iter.Seq2[
 			yield(nil, exchange.Unreadable(path, 0, -1, "%s", why))
 			return
 		}
-		info, messages := get(v, "info"), get(v, "messages")
-		if jsonwire.Kind(info) != '{' || jsonwire.Kind(messages) != '[' || text(info, "id") == "" {
+		o := fields.Of(v)
+		info, messages := o.Of("info"), o.Get("messages")
+		if jsonwire.Kind(messages) != '[' || info.Text("id") == "" {
 			yield(nil, exchange.Unreadable(path, 0, -1, "it is no export of opencode: it has no info with an id, or no messages"))
 			return
 		}
 		r.Advance(int64(len(v)))
 		yield(aboutOf("", info).session(func(give func(*entry) error) error {
-			for m := range elements(messages) {
+			for m := range fields.Elements(messages) {
 				if err := context.Cause(ctx); err != nil {
 					return err
 				}
-				info := get(m, "info")
-				e := &entry{id: text(info, "id")}
-				if jsonwire.Kind(info) == '{' {
-					e.info = info
-				}
-				for p := range elements(get(m, "parts")) {
-					if jsonwire.Kind(p) == '{' {
-						e.parts = append(e.parts, p)
+				m := fields.Of(m)
+				e := &entry{info: m.Of("info")}
+				e.id = e.info.Text("id")
+				for p := range m.List("parts") {
+					if o := fields.Of(p); o.IsObject() {
+						e.parts = append(e.parts, o)
 					} else {
 						e.lost = append(e.lost, notObject)
 					}

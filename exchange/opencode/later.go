@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/outcrop-dev/outcrop/exchange"
-	"github.com/outcrop-dev/outcrop/internal/jsonwire"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/message"
 )
 
@@ -16,7 +16,7 @@ func (f *feeder) item(e *entry) error {
 	case "user":
 		return f.laterUser(e, at)
 	case "synthetic":
-		s := text(e.info, "text")
+		s := e.info.Text("text")
 		if s == "" {
 			return nil
 		}
@@ -26,24 +26,24 @@ func (f *feeder) item(e *entry) error {
 		f.b.Mapped("command of the person", "a context message with its output")
 		f.order = append(f.order, e.id)
 		return f.b.AddContext(exchange.Context{ID: e.id, Time: at, Content: []message.Block{
-			message.Text("The person ran a command:\n$ " + text(e.info, "command") + "\n" + text(e.info, "output"))}})
+			message.Text("The person ran a command:\n$ " + e.info.Text("command") + "\n" + e.info.Text("output"))}})
 	case "assistant":
 		return f.laterAssistant(e, at)
 	case "compaction":
-		s := text(e.info, "summary")
+		s := e.info.Text("summary")
 		if s == "" {
 			f.b.Dropped("summary", "it was not finished, and replaced nothing")
 			return nil
 		}
 		c := exchange.Compaction{Time: at, Summary: []message.Block{message.Text(s)}, MessageID: e.id}
-		if kept := text(e.info, "include"); kept != "" {
+		if kept := e.info.Text("include"); kept != "" {
 			c.Summary = append(c.Summary, message.Text(kept))
 		}
 		f.order = append(f.order, e.id)
 		return f.compact(c)
 	case "model-switched":
-		m := get(e.info, "model")
-		f.b.Model(exchange.Model{Provider: text(m, "providerID"), Model: text(m, "id"), Effort: text(m, "variant")})
+		m := e.info.Of("model")
+		f.b.Model(exchange.Model{Provider: m.Text("providerID"), Model: m.Text("id"), Effort: m.Text("variant")})
 		return nil
 	case "agent-switched":
 		f.b.Dropped("switch of the agent", "a setting of opencode")
@@ -55,11 +55,11 @@ func (f *feeder) item(e *entry) error {
 
 func (f *feeder) laterUser(e *entry, at int64) error {
 	var content []message.Block
-	if s := text(e.info, "text"); s != "" {
+	if s := e.info.Text("text"); s != "" {
 		content = append(content, message.Text(s))
 	}
-	for p := range elements(get(e.info, "files")) {
-		b, ok, err := f.file(p, false)
+	for p := range e.info.List("files") {
+		b, ok, err := f.file(fields.Of(p), false)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (f *feeder) laterUser(e *entry, at int64) error {
 			content = append(content, b)
 		}
 	}
-	for range elements(get(e.info, "agents")) {
+	for range e.info.List("agents") {
 		f.b.Mapped("mention of an agent", "its place in the prompt's text")
 	}
 	if len(content) == 0 {
@@ -85,18 +85,19 @@ func (f *feeder) laterUser(e *entry, at int64) error {
 }
 
 func (f *feeder) laterAssistant(e *entry, at int64) error {
-	m := get(e.info, "model")
-	r := exchange.Reply{ID: e.id, Time: at, Provider: text(m, "providerID"), Model: text(m, "id"), Usage: usageOf(get(e.info, "tokens")),
-		MaxTokens: text(e.info, "finish") == "length"}
+	m := e.info.Of("model")
+	r := exchange.Reply{ID: e.id, Time: at, Provider: m.Text("providerID"), Model: m.Text("id"), Usage: usageOf(e.info.Of("tokens")),
+		MaxTokens: e.info.Text("finish") == "length"}
 	var states []exchange.Thinking
 	var results []exchange.Result
 	add := func(b message.Block, t exchange.Thinking) {
 		r.Content, states = append(r.Content, b), append(states, t)
 	}
-	for p := range elements(get(e.info, "content")) {
-		switch t := text(p, "type"); t {
+	for v := range e.info.List("content") {
+		p := fields.Of(v)
+		switch t := p.Text("type"); t {
 		case "text":
-			if s := text(p, "text"); s != "" && !isTrue(p, "ignored") {
+			if s := p.Text("text"); s != "" && !p.True("ignored") {
 				add(message.Text(s), exchange.Thinking{})
 			}
 		case "reasoning":
@@ -111,18 +112,18 @@ func (f *feeder) laterAssistant(e *entry, at int64) error {
 				results = append(results, *res)
 			}
 		default:
-			add(f.b.Raw("content "+clip(t), p), exchange.Thinking{})
+			add(f.b.Raw("content "+clip(t), v), exchange.Thinking{})
 		}
 	}
 	failure := ""
-	if v := get(e.info, "error"); jsonwire.Kind(v) == '{' {
-		if failure = text(v, "type"); failure == "" {
-			failure = text(v, "name")
+	if v := e.info.Of("error"); v.IsObject() {
+		if failure = v.Text("type"); failure == "" {
+			failure = v.Text("name")
 		}
 		if failure == "" {
 			failure = "UnknownError"
 		}
-		if failure == "aborted" || text(v, "name") == "MessageAbortedError" {
+		if failure == "aborted" || v.Text("name") == "MessageAbortedError" {
 			failure, r.Interrupted = "MessageAbortedError", true
 		}
 	}
@@ -142,29 +143,30 @@ func (f *feeder) laterAssistant(e *entry, at int64) error {
 		}
 	}
 	if failure != "" {
-		f.failed(e, failure, max(at, millis(get(get(e.info, "time"), "completed"))))
+		f.failed(e, failure, max(at, millis(e.info.Of("time").Get("completed"))))
 	}
 	return nil
 }
 
 // laterTool gives a call and its result; nil when there is none.
-func (f *feeder) laterTool(p []byte) (message.Block, *exchange.Result, error) {
-	state := get(p, "state")
-	id := text(p, "id")
-	call := message.ToolCall(id, text(p, "name"), f.arguments(get(state, "input"), ""))
-	status := text(state, "status")
+func (f *feeder) laterTool(p fields.Object) (message.Block, *exchange.Result, error) {
+	state := p.Of("state")
+	id := p.Text("id")
+	call := message.ToolCall(id, p.Text("name"), f.arguments(state.Get("input"), ""))
+	status := state.Text("status")
 	if status != "completed" && status != "error" {
 		return call, nil, nil
 	}
-	times := get(p, "time")
-	if get(times, "pruned") != nil {
+	times := p.Of("time")
+	if times.Get("pruned") != nil {
 		f.b.Mapped("result that was cleared from requests", "the whole result")
 	}
-	r := &exchange.Result{CallID: id, Time: millis(get(times, "completed")), IsError: status == "error"}
-	for c := range elements(get(state, "content")) {
-		switch t := text(c, "type"); t {
+	r := &exchange.Result{CallID: id, Time: millis(times.Get("completed")), IsError: status == "error"}
+	for v := range state.List("content") {
+		c := fields.Of(v)
+		switch t := c.Text("type"); t {
 		case "text":
-			if s := text(c, "text"); s != "" {
+			if s := c.Text("text"); s != "" {
 				r.Content = append(r.Content, message.Text(s))
 			}
 		case "file":
@@ -176,11 +178,11 @@ func (f *feeder) laterTool(p []byte) (message.Block, *exchange.Result, error) {
 				r.Content = append(r.Content, b)
 			}
 		default:
-			r.Content = append(r.Content, f.b.Raw("content "+clip(t), c))
+			r.Content = append(r.Content, f.b.Raw("content "+clip(t), v))
 		}
 	}
-	for c := range elements(get(state, "attachments")) {
-		b, ok, err := f.file(c, false)
+	for v := range state.List("attachments") {
+		b, ok, err := f.file(fields.Of(v), false)
 		if err != nil {
 			return call, nil, err
 		}
@@ -188,10 +190,10 @@ func (f *feeder) laterTool(p []byte) (message.Block, *exchange.Result, error) {
 			r.Content = append(r.Content, b)
 		}
 	}
-	if s := text(get(state, "error"), "message"); s != "" {
+	if s := state.Of("error").Text("message"); s != "" {
 		r.Content = append(r.Content, message.Text(s))
 	} else if len(r.Content) == 0 && r.IsError {
-		r.Content = append(r.Content, message.Text(fmt.Sprintf("tool %s failed", text(p, "name"))))
+		r.Content = append(r.Content, message.Text(fmt.Sprintf("tool %s failed", p.Text("name"))))
 	}
 	return call, r, nil
 }

@@ -3,40 +3,42 @@ package opencode
 import (
 	"slices"
 
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
 // whole gives a message of the first versions, which holds its parts itself and
 // says everything else in its metadata. It is turned into one of the later shape.
 func (f *feeder) whole(e *entry, own []byte) error {
-	meta := get(e.info, "metadata")
-	if meta == nil {
+	meta := e.info.Of("metadata")
+	if !meta.IsObject() {
 		// Of the later shape, with its parts.
 		n := *e
-		for p := range elements(own) {
-			n.parts = append(n.parts, p)
+		for p := range fields.Elements(own) {
+			n.parts = append(n.parts, fields.Of(p))
 		}
-		n.info = without(e.info, "parts")
+		n.info = fields.Of(without(e.info.Raw, "parts"))
 		return f.entry(&n)
 	}
-	by := get(meta, "assistant")
-	info := jsonwire.AppendStringMember([]byte{'{'}, "role", text(e.info, "role"))
+	by := meta.Of("assistant")
+	info := jsonwire.AppendStringMember([]byte{'{'}, "role", e.info.Text("role"))
 	for _, name := range [...]string{"time", "error"} {
-		if v := get(meta, name); v != nil {
+		if v := meta.Get(name); v != nil {
 			info = jsonwire.AppendRawMember(info, name, v)
 		}
 	}
 	for _, name := range [...]string{"providerID", "modelID", "tokens", "summary"} {
-		if v := get(by, name); v != nil {
+		if v := by.Get(name); v != nil {
 			info = jsonwire.AppendRawMember(info, name, v)
 		}
 	}
-	n := entry{id: e.id, info: append(info, '}'), time: e.time}
-	for p := range elements(own) {
-		n.parts = append(n.parts, olderPart(p, get(meta, "tool")))
+	n := entry{id: e.id, info: fields.Of(append(info, '}')), time: e.time}
+	tools := meta.Of("tool")
+	for p := range fields.Elements(own) {
+		n.parts = append(n.parts, olderPart(fields.Of(p), tools))
 	}
 	var system string
-	for s := range elements(get(by, "system")) {
+	for s := range by.List("system") {
 		t, _ := jsonwire.Text(s)
 		if system != "" && t != "" {
 			system += "\n\n"
@@ -48,40 +50,40 @@ func (f *feeder) whole(e *entry, own []byte) error {
 }
 
 // olderPart is a part of the first versions in the later shape.
-func olderPart(p, tools []byte) []byte {
-	switch text(p, "type") {
+func olderPart(p, tools fields.Object) fields.Object {
+	switch p.Text("type") {
 	case "tool-invocation":
-		in := get(p, "toolInvocation")
-		id := text(in, "toolCallId")
-		about := get(tools, id)
+		in := p.Of("toolInvocation")
+		id := in.Text("toolCallId")
+		about := tools.Of(id)
 		state := []byte(`{"status":`)
-		if text(in, "state") == "result" {
+		if in.Text("state") == "result" {
 			status := `"completed"`
 			output := "output"
-			if isTrue(about, "error") {
+			if about.True("error") {
 				status, output = `"error"`, "error"
 			}
 			state = append(state, status...)
-			state = jsonwire.AppendStringMember(state, output, text(in, "result"))
+			state = jsonwire.AppendStringMember(state, output, in.Text("result"))
 		} else {
 			state = append(state, `"pending"`...)
 		}
-		if args := get(in, "args"); args != nil {
+		if args := in.Get("args"); args != nil {
 			state = jsonwire.AppendRawMember(state, "input", args)
 		}
-		if t := text(about, "title"); t != "" {
+		if t := about.Text("title"); t != "" {
 			state = jsonwire.AppendStringMember(state, "title", t)
 		}
-		if t := get(about, "time"); t != nil {
+		if t := about.Get("time"); t != nil {
 			state = jsonwire.AppendRawMember(state, "time", t)
 		}
 		out := []byte(`{"type":"tool"`)
 		out = jsonwire.AppendStringMember(out, "callID", id)
-		out = jsonwire.AppendStringMember(out, "tool", text(in, "toolName"))
-		return append(jsonwire.AppendRawMember(out, "state", append(state, '}')), '}')
+		out = jsonwire.AppendStringMember(out, "tool", in.Text("toolName"))
+		return fields.Of(append(jsonwire.AppendRawMember(out, "state", append(state, '}')), '}'))
 	case "source-url":
-		out := jsonwire.AppendStringMember([]byte(`{"type":"text"`), "text", "["+text(p, "title")+"]("+text(p, "url")+")")
-		return append(out, '}')
+		out := jsonwire.AppendStringMember([]byte(`{"type":"text"`), "text", "["+p.Text("title")+"]("+p.Text("url")+")")
+		return fields.Of(append(out, '}'))
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 
 	"github.com/outcrop-dev/outcrop/exchange"
+	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
@@ -16,17 +17,17 @@ type about struct {
 
 // aboutOf reads the object of a session. The id is that of the file's name or the
 // row, where there is one.
-func aboutOf(id string, v []byte) about {
+func aboutOf(id string, v fields.Object) about {
 	a := about{id: id}
 	if a.id == "" {
-		a.id = text(v, "id")
+		a.id = v.Text("id")
 	}
-	a.parent = text(v, "parentID")
-	a.title = text(v, "title")
-	a.directory = text(v, "directory")
-	a.version = text(v, "version")
-	a.created = millis(jsonwire.Get(get(v, "time"), "created"))
-	a.revert = text(get(v, "revert"), "messageID")
+	a.parent = v.Text("parentID")
+	a.title = v.Text("title")
+	a.directory = v.Text("directory")
+	a.version = v.Text("version")
+	a.created = millis(v.Of("time").Get("created"))
+	a.revert = v.Of("revert").Text("messageID")
 	return a
 }
 
@@ -55,34 +56,11 @@ func (a about) session(each func(yield func(*entry) error) error) *exchange.Sess
 // entry is one message.
 type entry struct {
 	id    string
-	kind  string   // of a session message; "" for one that has parts
-	info  []byte   // the message without its parts; valid JSON, or nil when it cannot be read
-	parts [][]byte // in order; valid JSON
-	lost  []string // why parts could not be read
-	time  int64    // that the row has, where info has none; Unix milliseconds
-}
-
-// get is a member of an object; nil for anything else.
-func get(v []byte, name string) []byte {
-	if jsonwire.Kind(v) != '{' {
-		return nil
-	}
-	return jsonwire.Get(v, name)
-}
-
-// text is a member that is a string, "" for anything else.
-func text(v []byte, name string) string {
-	s, _ := jsonwire.Text(get(v, name))
-	return s
-}
-
-// isTrue reports a member that is true.
-func isTrue(v []byte, name string) bool { return string(get(v, name)) == "true" }
-
-// number is a member that is a whole number, 0 for anything else.
-func number(v []byte, name string) int64 {
-	n, _ := jsonwire.Int(get(v, name))
-	return n
+	kind  string          // of a session message; "" for one that has parts
+	info  fields.Object   // the message without its parts; none when it cannot be read
+	parts []fields.Object // in order
+	lost  []string        // why parts could not be read
+	time  int64           // that the row has, where info has none; Unix milliseconds
 }
 
 // millis is a time in Unix milliseconds. The first versions wrote some in
