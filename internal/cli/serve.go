@@ -33,7 +33,7 @@ import (
 const defaultAddr = "127.0.0.1:7070"
 
 func (a *app) newServeCommand() *cobra.Command {
-	var addr string
+	var addr, metrics string
 	var noOpen, noToken bool
 	c := &cobra.Command{
 		Use:   "serve",
@@ -46,24 +46,34 @@ Nothing is encrypted: serve addresses of this machine, and come from elsewhere
 through a tunnel (ssh -L).`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.serve(c.Context(), addr, !noOpen, !noToken)
+			return a.serve(c.Context(), addr, metrics, !noOpen, !noToken)
 		},
 	}
 	c.Flags().StringVar(&addr, "addr", defaultAddr, "listen on `HOST:PORT`; port 0 is a free one")
 	c.Flags().BoolVar(&noOpen, "no-open", false, "open no browser")
 	c.Flags().BoolVar(&noToken, "no-token", false, "let everybody on this machine in (only on addresses of loopback)")
+	c.Flags().StringVar(&metrics, "metrics", "", "serve /metrics, /healthz and /readyz on `HOST:PORT`, to everybody who reaches it")
 	return c
 }
 
-func (a *app) serve(ctx context.Context, addr string, open, withToken bool) (err error) {
+func (a *app) serve(ctx context.Context, addr, metrics string, open, withToken bool) (err error) {
 	if err := checkAddr(addr); err != nil {
 		return err
 	}
-	st, err := a.OpenStore()
+	var tell watching
+	st, err := a.openWatched(&tell)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	a.Keep(st) // sessions that are continued here are held by one process of the realm
+	if metrics != "" {
+		unwatch, err := a.monitor(ctx, metrics, st, &tell, nil)
+		if err != nil {
+			return err
+		}
+		defer unwatch()
+	}
 	l, o, done, err := a.listen(ctx, st, addr)
 	if err != nil {
 		return err

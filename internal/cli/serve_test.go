@@ -276,3 +276,17 @@ func TestServeOpensABrowserWithoutShowingTheToken(t *testing.T) {
 		t.Errorf("%s is still there", arg)
 	}
 }
+
+func TestServeTellsHowItIs(t *testing.T) {
+	_, stop, errs := serving(t, nil, "--no-open", "--metrics", "127.0.0.1:0")
+	_, address, _ := strings.Cut(errs.String(), "metrics: ")
+	address, _, _ = strings.Cut(address, "/metrics")
+	for path, want := range map[string]string{"/healthz": `"sync":"always"`, "/readyz": `"ok":true`, "/metrics": "go_goroutines"} {
+		if code, body := ask(t, address+path); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code := stop(); code != 130 {
+		t.Errorf("exit %d", code)
+	}
+}
