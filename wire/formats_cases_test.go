@@ -166,7 +166,7 @@ func TestWhatIsWrongInALaterFormatIsNamed(t *testing.T) {
 					if !errors.As(err, &e) || e.Code != c.code || !strings.Contains(e.Msg, c.says) || e.Line != 5 || e.Seq != 3 || e.Offset != int64(bytes.Index(file, []byte(c.line3))) {
 						t.Fatalf("error %+v", err)
 					}
-					if c.code != "RECORD_TOO_BIG" && !strings.HasPrefix(e.Msg, fmt.Sprintf("dsh format %d: ", c.format)) {
+					if !strings.HasPrefix(e.Msg, fmt.Sprintf("dsh format %d: ", c.format)) {
 						t.Errorf("the format is not named: %v", err)
 					}
 					continue
@@ -369,6 +369,9 @@ func TestTailsOfLaterFormats(t *testing.T) {
 	torn := readAll(file[:len(file)-20], wire.Plain)
 	if !torn.OK || !torn.tail.Torn || torn.Events != 4 || !bytes.HasPrefix(eventsText(whole), eventsText(torn)) {
 		t.Errorf("%v", torn)
+	}
+	if torn.tail.Reason == nil || !strings.Contains(torn.tail.Reason.Error(), "dsh format 3: ") {
+		t.Errorf("the format is not named: %v", torn.tail.Reason)
 	}
 	if bad := readAll(bytes.Replace(file, []byte(`{"type":"step/start"`), []byte(`{"type" "step/start"`), 1), wire.Plain); bad.OK || bad.code != "LINE_NOT_JSON" || bad.Events != 1 {
 		t.Errorf("%v", bad)

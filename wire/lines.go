@@ -263,8 +263,16 @@ func (p *parser) at(e *outcrop.Error) {
 // damage notes the first damage; it starts at the current line.
 func (p *parser) damage(e *outcrop.Error) {
 	p.at(e)
+	p.name(e)
 	e.Seq = p.next
 	p.damaged, p.where = e, p.pos
+}
+
+// name says the format in an error about a file of a later one.
+func (p *parser) name(e *outcrop.Error) {
+	if f := p.header.Format; f > 0 {
+		e.Msg = fmt.Sprintf("dsh format %d: %s", f, e.Msg)
+	}
 }
 
 func (p *parser) tooBig(msg string) bool {
@@ -273,6 +281,7 @@ func (p *parser) tooBig(msg string) bool {
 		Hint: "the session can be read around this record, but not be continued",
 	}
 	p.at(e)
+	p.name(e)
 	e.Seq = p.next
 	p.loose = true // it may have been one event, or a row of many
 	return p.yield(outcrop.Record{}, e)

@@ -60,6 +60,7 @@ type raising struct {
 	ends   []outcrop.Seq           // last chunks of attempts without a message, in order
 	open   map[outcrop.Seq]*stream // of messages that come
 	tried  *stream                 // of the attempt that goes on
+	inTurn bool                    // a turn is open
 	cut    outcrop.Seq             // how many events were inherited, -1: the log has no seed
 	seqs   seqs                    // format 0 to 2
 
@@ -217,6 +218,12 @@ func (r *raising) add(e outcrop.Event) error {
 		delete(r.open, e.Seq)
 		data = with(data, "stream", s.json())
 		e = e.Recast(t, e.Seq, data, outcrop.NoSources, e.Op)
+	case outcrop.TypeTurnStart, outcrop.TypeTurnEnd:
+		r.inTurn = t == outcrop.TypeTurnStart
+	case outcrop.TypeToolResult:
+		if !e.Op.IsAppend() && !r.inTurn {
+			r.changed("a tool result is rewritten between turns, which dsh takes for a fault")
+		}
 	case outcrop.TypeContextMessage:
 		t = outcrop.TypeUserMessage
 		r.changed("context/message is written as user/message")
