@@ -27,7 +27,7 @@ func BenchmarkDatabase(b *testing.B) {
 			tool("c", "read", object{"status": "completed", "input": object{"path": "a.go"}, "output": output, "title": "a.go", "time": object{"start": 1, "end": 2}})))
 	}
 	dir := b.TempDir()
-	path := forms[2].write(b, dir, s)
+	path := forms[2].write(b, dir, s, session("ses_other00000000001"))
 	db, err := sql.Open("sqlite", filepath.Join(dir, "opencode.db"))
 	tb(b, err)
 	defer db.Close()

@@ -215,40 +215,71 @@ func (d *database) form(ctx context.Context, id string) (later, any bool, err er
 	return hasB && (!hasA || b > a), hasA || hasB, nil
 }
 
-// messages reads messages with their parts. What is held is one message.
+// messages reads messages with their parts. What is held is one message, and
+// where the database has not the index that opencode makes, the order of all
+// parts of the session by their ids.
 func (d *database) messages(ctx context.Context, id string, r *exchange.Report, give func(*entry) error) error {
-	rows, err := d.DB().QueryContext(ctx, "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id", id)
+	// The ids alone are brought into order, not what they stand for.
+	rows, err := d.DB().QueryContext(ctx, `SELECT m.id, p.id FROM message AS m LEFT JOIN part AS p ON p.message_id = m.id
+		WHERE m.session_id = ? ORDER BY m.time_created, m.id, p.id`, id)
 	if err != nil {
 		return d.Failed("import", err)
 	}
 	defer rows.Close()
+	message, err := d.DB().PrepareContext(ctx, "SELECT time_created, data FROM message WHERE id = ?")
+	if err != nil {
+		return d.Failed("import", err)
+	}
+	defer message.Close()
+	part, err := d.DB().PrepareContext(ctx, "SELECT data FROM part WHERE id = ?")
+	if err != nil {
+		return d.Failed("import", err)
+	}
+	defer part.Close()
+	var e *entry
 	for rows.Next() {
-		e, err := d.entry(rows, r)
-		if err != nil {
-			return err
+		var id string
+		var partID sql.NullString
+		if err := rows.Scan(&id, &partID); err != nil {
+			return d.Failed("import", err)
 		}
-		if err := d.parts(ctx, e, r); err != nil {
-			return err
+		if e == nil || e.id != id {
+			if e != nil {
+				if err := give(e); err != nil {
+					return err
+				}
+			}
+			e = &entry{id: id}
+			var at, data any
+			if err := message.QueryRowContext(ctx, id).Scan(&at, &data); err != nil {
+				return d.Failed("import", err)
+			}
+			e.time, _ = at.(int64)
+			e.info = fields.Of(object(data))
+			r.Advance(int64(len(e.info.Raw)))
 		}
-		if err := give(e); err != nil {
-			return err
+		if !partID.Valid {
+			continue
 		}
+		var data any
+		if err := part.QueryRowContext(ctx, partID.String).Scan(&data); err != nil {
+			return d.Failed("import", err)
+		}
+		p := object(data)
+		if p == nil {
+			e.lost = append(e.lost, notObject)
+			continue
+		}
+		r.Advance(int64(len(p)))
+		e.parts = append(e.parts, fields.Of(p))
 	}
-	return d.Failed("import", rows.Err())
-}
-
-// entry reads a row of id, time and data.
-func (d *database) entry(rows *sql.Rows, r *exchange.Report) (*entry, error) {
-	var id, at, data any
-	if err := rows.Scan(&id, &at, &data); err != nil {
-		return nil, d.Failed("import", err)
+	if err := rows.Err(); err != nil {
+		return d.Failed("import", err)
 	}
-	e := &entry{}
-	e.id, _ = id.(string)
-	e.time, _ = at.(int64)
-	e.info = fields.Of(object(data))
-	r.Advance(int64(len(e.info.Raw)))
-	return e, nil
+	if e != nil {
+		return give(e)
+	}
+	return nil
 }
 
 // object is a column that holds a JSON object; nil for another.
@@ -264,29 +295,6 @@ func object(v any) []byte {
 		return nil
 	}
 	return b
-}
-
-// parts reads the parts of a message.
-func (d *database) parts(ctx context.Context, e *entry, r *exchange.Report) error {
-	rows, err := d.DB().QueryContext(ctx, "SELECT data FROM part WHERE message_id = ? ORDER BY id", e.id)
-	if err != nil {
-		return d.Failed("import", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var data any
-		if err := rows.Scan(&data); err != nil {
-			return d.Failed("import", err)
-		}
-		p := object(data)
-		if p == nil {
-			e.lost = append(e.lost, notObject)
-			continue
-		}
-		r.Advance(int64(len(p)))
-		e.parts = append(e.parts, fields.Of(p))
-	}
-	return d.Failed("import", rows.Err())
 }
 
 // items reads session messages.

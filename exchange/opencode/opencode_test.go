@@ -122,6 +122,11 @@ var forms = []form{
 			version text NOT NULL, revert text, time_created integer NOT NULL, time_updated integer NOT NULL)`)
 		exec(`CREATE TABLE IF NOT EXISTS message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL)`)
 		exec(`CREATE TABLE IF NOT EXISTS part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL)`)
+		if len(all) > 1 {
+			// With the indexes that opencode makes; else without.
+			exec("CREATE INDEX IF NOT EXISTS message_session_time_created_id_idx ON message (session_id, time_created, id)")
+			exec("CREATE INDEX IF NOT EXISTS part_message_id_id_idx ON part (message_id, id)")
+		}
 		for _, s := range all {
 			str := func(name string) string { v, _ := s.info[name].(string); return v }
 			var parent, revert any
