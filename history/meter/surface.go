@@ -1,6 +1,8 @@
 package meter
 
 import (
+	"slices"
+
 	"github.com/outcrop-dev/outcrop"
 )
 
@@ -9,10 +11,7 @@ func (m *Meter) surface(log outcrop.Log, now []outcrop.Seq, generation int) {
 	was := m.seqs
 	same := len(was)
 	if generation != m.generation || len(now) < same {
-		same = 0
-		for same < min(len(was), len(now)) && was[same] == now[same] {
-			same++
-		}
+		same = sameStart(was, now)
 	}
 	if same == len(was) {
 		m.seqs, m.generation = now, generation
@@ -32,8 +31,7 @@ func (m *Meter) surface(log outcrop.Log, now []outcrop.Seq, generation int) {
 		gone[n.Seq] = n
 		m.count(n, -1)
 	}
-	nodes := make([]*Node, 0, len(now)+len(now)/8+16)
-	nodes = append(nodes, m.nodes[:same]...)
+	nodes := make([]*Node, 0, len(now)-back-same)
 	for _, seq := range now[same : len(now)-back] {
 		n := gone[seq]
 		if n == nil {
@@ -42,7 +40,7 @@ func (m *Meter) surface(log outcrop.Log, now []outcrop.Seq, generation int) {
 		m.count(n, 1)
 		nodes = append(nodes, n)
 	}
-	m.nodes = append(nodes, m.nodes[len(was)-back:]...)
+	m.nodes = slices.Replace(m.nodes, same, len(was)-back, nodes...)
 	m.seqs, m.generation = now, generation
 	m.sums = m.sums[:same+1]
 	for _, n := range m.nodes[same:] {
@@ -54,6 +52,19 @@ func (m *Meter) surface(log outcrop.Log, now []outcrop.Seq, generation int) {
 	for i, n := range m.nodes[same:] {
 		m.pairs.add(same+i, n)
 	}
+}
+
+// sameStart is how many seqs two surfaces begin with alike. Most edits are near
+// the end of a long one, so many are compared at once.
+func sameStart(a, b []outcrop.Seq) (n int) {
+	const many = 64
+	for n+many <= min(len(a), len(b)) && *(*[many]outcrop.Seq)(a[n:]) == *(*[many]outcrop.Seq)(b[n:]) {
+		n += many
+	}
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // append takes in the nodes from position from on.
