@@ -25,6 +25,9 @@ func (x *index) sessionOf(t *thread) *exchange.Session {
 		Program: Name, Version: x.version, Source: t.source, CreatedAt: x.created, Cwd: x.cwd,
 		Extent: func() (int64, string) { return x.bytes, x.digest },
 	}
+	if t.parent == nil {
+		s.Title = x.title
+	}
 	if t.parent != nil {
 		s.Parent, s.Subagent = t.parent.source, t.side
 	} else if x.agent != "" {

@@ -205,7 +205,9 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 			}
 		case m.title != "":
 			e.kind = kindTitle
-			if m.leaf != "" {
+			if m.leaf == "" {
+				x.title = m.title
+			} else {
 				// Old versions write the titles of all sessions into each file.
 				if _, here := x.byUUID[keyOf(m.leaf)]; !here {
 					e.message = keyOf(m.leaf) // perhaps it comes

@@ -64,7 +64,7 @@ func BenchmarkImport(b *testing.B) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		b.Fatal(err)
 	}
-	var floor, took time.Duration
+	floor, took := time.Hour, time.Hour // the shortest of each: what else runs only adds
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		b.StopTimer()
@@ -74,7 +74,7 @@ func BenchmarkImport(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		floor += time.Since(start)
+		floor = min(floor, time.Since(start))
 		st, err := jsonl.New(filepath.Join(b.TempDir(), "sessions"), jsonl.Options{})
 		if err != nil {
 			b.Fatal(err)
@@ -86,9 +86,10 @@ func BenchmarkImport(b *testing.B) {
 		if err != nil || r.Err != nil || r.Sessions[0].Verdict != exchange.Imported {
 			b.Fatal(err, r.Err)
 		}
-		took += time.Since(start)
+		took = min(took, time.Since(start))
 	}
 	b.ReportMetric(float64(took)/float64(floor), "x-floor")
+	b.ReportMetric(float64(len(text))/1e6/took.Seconds(), "best-MB/s")
 }
 
 // TestMemoryStaysFlat reads rollouts of 4 MB and 16 MB and looks at what is live
