@@ -29,6 +29,8 @@ type upgrader struct {
 	// Ids of the tool/result messages read so far, kept from the first old
 	// message on.
 	known map[outcrop.Seq]string
+	// The id made for the old compaction that is open, "" when none is.
+	compaction string
 	// ids reads the ids of the tool/result messages before a seq anew.
 	ids func(before outcrop.Seq) map[outcrop.Seq]string
 }
@@ -39,8 +41,11 @@ const typeSteering outcrop.Type = "steering/message"
 func (u *upgrader) wants(t outcrop.Type) bool {
 	switch t {
 	case outcrop.TypeTurnStart, outcrop.TypeTurnEnd, typeSteering,
-		outcrop.TypeUserMessage, outcrop.TypeAssistantMessage, outcrop.TypeToolResult:
+		outcrop.TypeUserMessage, outcrop.TypeAssistantMessage, outcrop.TypeToolResult,
+		"compact/start", "compact/summary", "compact/end", "compact/prune":
 		return true
+	case outcrop.TypeEndSeed:
+		return u.compaction != ""
 	}
 	return false
 }
@@ -55,11 +60,20 @@ func (u *upgrader) upgrade(e outcrop.Event) (outcrop.Event, *outcrop.Error) {
 	case typeSteering:
 		return u.steering(e)
 	case outcrop.TypeUserMessage:
-		return u.user(e), nil
+		if e = u.user(e); u.compaction != "" {
+			e = u.checkpoint(e)
+		}
+		return e, nil
 	case outcrop.TypeAssistantMessage:
 		return u.assistant(e), nil
 	case outcrop.TypeToolResult:
 		return u.result(e), nil
+	case outcrop.TypeEndSeed:
+		u.compaction = "" // what was begun before is over
+		return e, nil
+	}
+	if compactNames[e.Type] != "" {
+		return u.compact(e), nil
 	}
 	return e, nil
 }

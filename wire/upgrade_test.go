@@ -54,6 +54,40 @@ func TestEachOldShapeIsReadAsTheCurrentOne(t *testing.T) {
 	}
 }
 
+// Compactions under their old names, one without an id and one with.
+func TestOldCompactionsAreReadAsCurrentOnes(t *testing.T) {
+	log := func(i int, typ, data string) string {
+		return fmt.Sprintf(`{"type":%q,"seq":%d,"time":1,"data":%s}`, typ, i, data)
+	}
+	checkpoint := `{"content":[],"source":{"kind":"plugin","plugin":"compact"},"role":"user","id":"u"}`
+	lines := []string{
+		log(0, "compact/start", `{"turn":1}`), log(1, "compact/summary", `{"summary":[]}`),
+		strings.TrimSuffix(log(2, "user/message", checkpoint), "}") + `,"surfaceOp":"append"}`,
+		log(3, "compact/end", `{"turn":1}`), log(4, "compact/prune", `{"shadowedSeqs":[2]}`),
+		strings.TrimSuffix(log(5, "user/message", checkpoint), "}") + `,"surfaceOp":"append"}`,
+		log(6, "compact/start", `{"turn":1,"compactionId":"k"}`), log(7, "compact/end", `{"turn":1,"compactionId":"k"}`),
+		log(8, "compact/start", `{"turn":1}`), log(9, "session/end-seed", `{}`), log(10, "compact/end", `{"turn":1}`),
+	}
+	want := []string{
+		`compaction/start {"turn":1,"compactionId":"legacy-compaction:s1:0"}`,
+		`compaction/summary {"summary":[],"compactionId":"legacy-compaction:s1:0"}`,
+		`user/message {"content":[],"source":{"kind":"plugin","plugin":"compact","compactionId":"legacy-compaction:s1:0"},"role":"user","id":"u"}`,
+		`compaction/end {"turn":1,"compactionId":"legacy-compaction:s1:0"}`,
+		`compaction/prune {"shadowedSeqs":[2]}`, `user/message ` + checkpoint,
+		`compaction/start {"turn":1,"compactionId":"k"}`, `compaction/end {"turn":1,"compactionId":"k"}`,
+		`compaction/start {"turn":1,"compactionId":"legacy-compaction:s1:8"}`, `session/end-seed {}`, `compaction/end {"turn":1}`,
+	}
+	got := readAll(plainLog(lines...), wire.Plain)
+	if !got.OK || len(got.recs) != len(want) {
+		t.Fatalf("got %v", got)
+	}
+	for i, r := range got.recs {
+		if view(r.Event) != want[i] || string(r.Line()) != lines[i] {
+			t.Errorf("%d: got %s, want %s", i, view(r.Event), want[i])
+		}
+	}
+}
+
 func TestHalfAnOldShapeIsRefusedAndPassedBy(t *testing.T) {
 	for _, c := range []struct{ typ, data, code string }{
 		{"turn/start", `{"turn":1,"trigger":{}}`, "LEGACY_TURN_START"},
