@@ -2,7 +2,8 @@
 // each record, as session format version 0 has them (docs/format.md).
 //
 // Raw, the text is what the store holds, to the byte, blank lines and CRLF
-// included; a store that keeps no text gives the lines that it would have.
+// included; a store that keeps no text gives the lines that it would have, and so
+// does a log of a later format of dsh, which comes as it is read.
 // Masked, lines in which nothing was found are as they are stored, and the
 // others have other strings in data; everything else of a line stays. A masked
 // log can be read and looked at like any other, but its recorded digests of
@@ -47,7 +48,7 @@ func Write(ctx context.Context, w io.Writer, src transcript.Source, o Options) (
 	defer sd.Close()
 	out := bufio.NewWriterSize(w, 64<<10)
 	rep := Report{Header: sd.Header(), Events: -1}
-	if o.Raw && o.Before == 0 {
+	if o.Raw && o.Before == 0 && sd.Header().Format == outcrop.FormatVersion {
 		if rep.Damage, err = records.WriteText(ctx, out, sd); err != nil {
 			return rep, err
 		}
