@@ -439,7 +439,7 @@ func editing(t *testing.T, b *browser) {
 
 	// Rewind to the last prompt: it and its answer leave the surface.
 	prompts := eval[[]int](p, "document.querySelector('oc-session').model.facts.prompts")
-	p.keys(kb.End)
+	p.keys(kb.Escape, kb.End) // out of the composer first
 	act(prompts[len(prompts)-1], "rewind")
 	p.wait("document.querySelector('dialog')?.innerText.includes('leave the model')")
 	p.click("button:Rewind")

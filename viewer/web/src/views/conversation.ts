@@ -105,7 +105,9 @@ export class ConversationView extends Part {
   private scrolled(): void {
     // Rows that get their height move the end away, and the browser says so late;
     // only the reader lets go of it.
-    if (!this.list.untouched) this.follow = this.list.atEnd(60);
+    if (this.list.untouched) return;
+    this.leave();
+    this.follow = this.list.atEnd(60);
   }
 
   private news(c: Change): void {
@@ -158,25 +160,37 @@ export class ConversationView extends Part {
     this.pages.put(index, r.item);
   }
 
+  private heading: { seq: number } | null = null; // where the list is going just then
+
+  /** the reader goes elsewhere: what is still on its way does not pull back */
+  private leave(): void {
+    this.heading = null;
+  }
+
   /** scrolls to the item of an event and marks it for a moment */
   async goTo(seq: number, open?: string): Promise<void> {
+    const heading = (this.heading = { seq });
     try {
       const path = `${session(this.model.id)}/conversation/${seq}`;
       let { item } = await get<{ item: Item }>(path, { all: this.all });
+      if (this.heading !== heading) return;
       if (item.rewound && !this.all) {
         this.setAll(true);
         ({ item } = await get<{ item: Item }>(path, { all: true }));
         this.total = Math.max(this.total, item.index + 1);
       }
+      if (this.heading !== heading) return;
       if (open) this.opened.add(open);
       this.follow = false;
       await this.updateComplete;
+      if (this.heading !== heading) return;
+      this.heading = null;
       this.list.show(item.index, "center");
       this.flash = seq;
       setTimeout(() => this.flash === seq && (this.flash = null), 1600);
       this.requestUpdate();
     } catch (err) {
-      complain(err);
+      if (this.heading === heading) complain(err);
     }
   }
 
@@ -213,14 +227,17 @@ export class ConversationView extends Part {
         return true;
       case "j":
       case "k":
+        this.leave();
         this.follow = false;
         this.list.show(Math.min(this.total - 1, Math.max(0, first + (e.key === "j" ? 1 : -1))), "start");
         return true;
       case "Home":
+        this.leave();
         this.follow = false;
         this.list.show(0, "start");
         return true;
       case "End":
+        this.leave();
         this.follow = true;
         this.toEnd();
         return true;
@@ -254,8 +271,9 @@ export class ConversationView extends Part {
     const prompts = this.model.facts.prompts;
     if (prompts.length === 0) return;
     const [first] = this.list.range();
-    // From the prompt that was gone to last, while it is in sight; else from the screen.
-    const here = this.flash !== null && prompts.includes(this.flash) ? this.flash : (this.pages.at(first)?.seq ?? this.last);
+    // From the prompt that the list goes to, or went to last, while it is in
+    // sight; else from the screen.
+    const here = this.heading && prompts.includes(this.heading.seq) ? this.heading.seq : this.flash !== null && prompts.includes(this.flash) ? this.flash : (this.pages.at(first)?.seq ?? this.last);
     const next = by > 0 ? prompts.find((s) => s > here) : prompts.findLast((s) => s < here);
     if (next === undefined) return;
     this.last = next;
@@ -343,7 +361,7 @@ export class ConversationView extends Part {
     </div>
     <div class="under">
       <span class="muted">${this.total} items${this.all ? ", rewound ones too" : ""}</span>
-      ${!this.follow ? html`<button class="bare" @click=${() => ((this.follow = true), this.toEnd())}>to the end \u2193</button>` : ""}
+      ${!this.follow ? html`<button class="bare" @click=${() => (this.leave(), (this.follow = true), this.toEnd())}>to the end \u2193</button>` : ""}
     </div>`;
   }
 }

@@ -77,7 +77,9 @@ export class LogView extends Part {
 
   private scrolled(): void {
     // What came meanwhile moves the end away; only the reader lets go of it.
-    if (!this.list.untouched) this.follow = this.list.atEnd(40);
+    if (this.list.untouched) return;
+    this.heading = null;
+    this.follow = this.list.atEnd(40);
   }
 
   private toEnd(): void {
@@ -98,16 +100,21 @@ export class LogView extends Part {
     this.requestUpdate();
   }
 
+  private heading: number | null = null; // the event that the list is going to just then
+
   private async goTo(seq: number): Promise<void> {
+    this.heading = seq;
     try {
       const at = await get<Place>(`${session(this.model.id)}/band/at`, { seq });
-      this.choose(at.row);
+      // Who went elsewhere meanwhile is not pulled back.
+      if (this.heading === seq) this.choose(at.row);
     } catch (err) {
       complain(err);
     }
   }
 
   private choose(row: number): void {
+    this.heading = null;
     this.chosen = Math.min(Math.max(0, row), this.total - 1);
     this.list.show(this.chosen, "auto");
   }
