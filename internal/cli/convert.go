@@ -14,18 +14,34 @@ import (
 )
 
 func (a *app) newConvertCommand() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	c := &cobra.Command{
 		Use:   "convert TARGET TO",
-		Short: "Copy a session to another store or encoding, checked by digest",
+		Short: "Copy sessions to another store or encoding, checked by digest",
 		Long: `Copies a session as it is to TO: a store (jsonl:DIR, jsonl+plain:DIR,
-sqlite:FILE, a folder) or a log file, whose ending says its encoding (.jsonl or
-.jsonl.zstd). The copy is read back and compared by a digest of all events;
-nothing is left of one that differs. The session that is copied does not change.`,
-		Args: exactly("TARGET", "TO"),
+sqlite:FILE, nats://HOST/NAME, a folder) or a log file, whose ending says its
+encoding (.jsonl or .jsonl.zstd). The copy is read back and compared by a digest
+of all events; nothing is left of one that differs. The session that is copied
+does not change. Attachments go along between stores that keep some.
+
+With --all there is no TARGET: every session of the store is copied to the store
+TO. Those that are there already, with the same digest, are passed over, so that
+a copy that was interrupted goes on where it was.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if all {
+				return exactly("TO")(nil, args)
+			}
+			return exactly("TARGET", "TO")(nil, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if all {
+				return a.convertAll(c.Context(), args[0])
+			}
 			return a.convert(c.Context(), args[0], args[1])
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "every session of the store")
+	return c
 }
 
 func (a *app) convert(ctx context.Context, name, to string) error {
@@ -45,6 +61,7 @@ func (a *app) convert(ctx context.Context, name, to string) error {
 	if err != nil {
 		return err
 	}
+	defer dst.Close()
 	if err := store.Copy(ctx, dst, t.Store, id); err != nil {
 		return err
 	}
