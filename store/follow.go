@@ -33,3 +33,13 @@ type Following interface {
 
 	Close() error
 }
+
+// Awaited is a Following that can be slept on. Where there is none, Next is asked
+// now and then.
+type Awaited interface {
+	Following
+	// Wait returns nil when Next has something to yield or an error to tell; it
+	// may return early. The error is the reason of ctx. It is for the goroutine of
+	// Next.
+	Wait(ctx context.Context) error
+}

@@ -39,9 +39,13 @@ func (a *app) follow(ctx context.Context, t *desk.Target, show func(outcrop.Even
 		if err := a.Out.Flush(); err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if sleeper, ok := in.(store.Awaited); ok {
+			sleeper.Wait(ctx) // its error is ctx's
+		} else {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
 		}
 		if ctx.Err() != nil {
 			return exit.With(130, nil) // this is how it is meant to end

@@ -155,8 +155,9 @@ func (p *patience) again(err error) bool {
 const (
 	// fetchBytes bounds what a server has to keep for a reader at once; readers of
 	// one connection share its limit, 64 MiB where nobody changed it.
-	fetchMessages = 8000
-	fetchBytes    = 4 << 20
+	fetchFirst = 250 // messages of the first portion: most logs that are read have fewer
+	fetchMost  = 8000
+	fetchBytes = 4 << 20
 	// lagTries is how often a replica that is behind is asked again before the
 	// leader is.
 	lagTries = 5
@@ -170,13 +171,11 @@ func (lk *link) fetch(ctx context.Context, stream, subject string, from, through
 	if from > through {
 		return nil
 	}
-	f := fetcher{lk: lk, stream: stream, subject: subject, inbox: lk.nc.NewInbox(), in: make(chan *nats.Msg, fetchMessages+16)}
-	// The channel holds a whole portion, so that nothing is dropped.
-	sub, err := lk.nc.ChanSubscribe(f.inbox+".*", f.in)
-	if err != nil {
+	f := fetcher{lk: lk, stream: stream, subject: subject}
+	if err := f.open(fetchFirst); err != nil {
 		return err
 	}
-	defer sub.Unsubscribe()
+	defer func() { f.sub.Unsubscribe() }()
 	p := lk.s.patience(ctx)
 	defer func() { p.stop() }()
 	for lag := 0; from <= through; {
@@ -188,6 +187,12 @@ func (lk *link) fetch(ctx context.Context, stream, subject string, from, through
 			from, lag = n, 0
 			p.stop()
 			p = lk.s.patience(ctx)
+			if f.most == fetchFirst && from <= through {
+				f.sub.Unsubscribe()
+				if err := f.open(fetchMost); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		if err == nil {
@@ -222,7 +227,17 @@ type fetcher struct {
 	stream, subject string
 	inbox           string
 	in              chan *nats.Msg
+	sub             *nats.Subscription
+	most            int // messages of a portion
 	n               int
+}
+
+// open listens for portions. The channel holds a whole one, so that nothing is
+// dropped.
+func (f *fetcher) open(most int) (err error) {
+	f.inbox, f.most, f.in = f.lk.nc.NewInbox(), most, make(chan *nats.Msg, most+16)
+	f.sub, err = f.lk.nc.ChanSubscribe(f.inbox+".*", f.in)
+	return err
 }
 
 // portion asks for messages once. next is the sequence to go on with; more is
@@ -230,7 +245,7 @@ type fetcher struct {
 func (f *fetcher) portion(ctx context.Context, from, through uint64, yield func(raw) bool) (next uint64, more bool, err error) {
 	f.n++
 	reply := f.inbox + "." + strconv.Itoa(f.n)
-	q, err := json.Marshal(map[string]any{"next_by_subj": f.subject, "seq": max(from, 1), "batch": fetchMessages, "max_bytes": fetchBytes})
+	q, err := json.Marshal(map[string]any{"next_by_subj": f.subject, "seq": max(from, 1), "batch": f.most, "max_bytes": fetchBytes})
 	if err != nil {
 		return from, true, err
 	}

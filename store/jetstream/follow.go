@@ -49,7 +49,10 @@ type Following struct {
 	told uint64 // the last message that a consumer told of
 }
 
-var _ store.Marked = (*Following)(nil)
+var (
+	_ store.Marked  = (*Following)(nil)
+	_ store.Awaited = (*Following)(nil)
+)
 
 // Header is store.Following's.
 func (f *Following) Header() outcrop.Header { return f.log.header }

@@ -30,8 +30,10 @@
 //
 // When an acknowledgement does not come, the writer asks the leader of the stream
 // for the last message of the subject. Is it the very one (by its digest chain and
-// epoch), it is acknowledged; otherwise it is published again with the same
-// expected sequence, so that at most one copy is ever stored.
+// epoch), it is acknowledged; is it still the expected one, the message is
+// published again with the same expected sequence, so that at most one copy is
+// ever stored; is it another one, the message right behind the expected one says
+// whether ours was stored before.
 //
 // # One writer
 //
@@ -224,7 +226,8 @@ func (s *Store) link(ctx context.Context) (*link, error) {
 }
 
 // hear notes whether streams answer. A server that is cut off from the others
-// keeps its clients, and answers them nothing: then the next one is tried.
+// keeps its clients, and answers them nothing: then the next one is tried. So is
+// the same one, when there is no other: the way to it may be what is cut.
 func (lk *link) hear(err error) {
 	silent := errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
 	if err != nil && !silent {
@@ -236,10 +239,10 @@ func (lk *link) hear(err error) {
 		lk.heard = time.Now()
 	}
 	lk.mu.Unlock()
-	if move && len(lk.s.addr.Servers) > 1 {
-		lk.s.opt.Logger.Warn("no stream answers by way of this server; another one is tried", "store", lk.s.Address(), "server", lk.nc.ConnectedUrlRedacted())
+	if move {
+		lk.s.opt.Logger.Warn("no stream answers by way of this connection; another one is made", "store", lk.s.Address(), "server", lk.nc.ConnectedUrlRedacted())
 		if err := lk.nc.ForceReconnect(); err != nil {
-			lk.s.opt.Logger.Warn("no other server can be tried", "store", lk.s.Address(), "error", err)
+			lk.s.opt.Logger.Warn("no other connection can be made", "store", lk.s.Address(), "error", err)
 		}
 	}
 }
