@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,13 +119,21 @@ type proc struct {
 	said  *strings.Builder
 }
 
-func hireProcess(address, effects string) (*proc, error) {
+// hireProcess starts a worker; in is a command that starts another one, if any.
+func hireProcess(address, effects string, in ...string) (*proc, error) {
+	return startProcess(in, realmEnv+"="+address, effectsEnv+"="+effects)
+}
+
+// startProcess starts the test binary as what the environment says, and waits for
+// its first line.
+func startProcess(in []string, env ...string) (*proc, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	p := &proc{cmd: exec.Command(exe), said: &strings.Builder{}}
-	p.cmd.Env = append(os.Environ(), realmEnv+"="+address, effectsEnv+"="+effects)
+	line := append(slices.Clone(in), exe)
+	p := &proc{cmd: exec.Command(line[0], line[1:]...), said: &strings.Builder{}}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = p.said
 	if os.Getenv("OUTCROP_TEST_WORKER_LOG") != "" {
 		p.cmd.Stderr = os.Stderr
@@ -140,7 +149,7 @@ func hireProcess(address, effects string) (*proc, error) {
 		return nil, err
 	}
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		return nil, fmt.Errorf("a worker does not start: %w: %.2000s", err, p.said)
+		return nil, fmt.Errorf("a process does not start: %w: %.2000s", err, p.said)
 	}
 	return p, nil
 }
@@ -292,12 +301,18 @@ func TestWorkersAndServersThatDie(t *testing.T) {
 		}
 	}
 	f.workers = nil
+	judgeAll(ctx, t, st, all, f.effects)
+}
+
+// judgeAll is the law for all sessions and for what their tools did.
+func judgeAll(ctx context.Context, t *testing.T, st store.Store, all map[string][]string, effects string) {
+	t.Helper()
 	for id, ids := range all {
 		if err := judgeStored(ctx, st, id, ids); err != nil {
 			t.Errorf("session %s: %v", id, err)
 		}
 	}
-	calls, err := os.ReadFile(f.effects)
+	calls, err := os.ReadFile(effects)
 	if err != nil {
 		t.Fatal(err)
 	}
