@@ -41,6 +41,7 @@ const (
 	textValid  evState = 1 << iota // Data and Sources are valid JSON
 	inLine                         // Data and Sources are spans of line
 	seqUnknown                     // seq is not a non-negative safe integer
+	distinct                       // see MarkDistinct
 )
 
 // envFault is the part of an envelope that is out of contract.
@@ -265,9 +266,13 @@ func (e Event) Clone() Event {
 // valid JSON.
 func (e Event) Upgraded(t Type, data json.RawMessage) Event {
 	e.Type, e.Data, e.tag = t, data, t.tag()
-	e.state &^= inLine
+	e.state &^= inLine | distinct
 	return e
 }
+
+// MarkDistinct notes that no object in the event's line has two members of one
+// name, so that whoever looks for a member may stop at the first.
+func (e *Event) MarkDistinct() { e.state |= distinct }
 
 // Sourced returns the event with its sources in another spelling, while Line
 // stays the bytes that are stored. It is the view of a list in which runs of

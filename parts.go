@@ -22,7 +22,8 @@ func partsOf(ev *Event) (p parts) {
 		return p
 	}
 	var message []byte
-	for i := 1; ; {
+	enough, have := ev.enough(), partSet(0)
+	for i := 1; have&enough != enough; {
 		key, val, next := nextMember(ev.Data, i)
 		if key == nil {
 			break
@@ -30,13 +31,16 @@ func partsOf(ev *Event) (p parts) {
 		switch string(key) {
 		case "turn":
 			p.turn = val
+			have |= turnPart
 		case "step":
 			p.step = val
+			have |= stepPart
 		case "message":
 			message = val
 		case "callId":
 			if ev.Type == TypeToolCall {
 				p.callID = val
+				have |= callPart
 			}
 		}
 		i = next
@@ -49,6 +53,32 @@ func partsOf(ev *Event) (p parts) {
 		p.content = lastMember(message, "content")
 	}
 	return p
+}
+
+// partSet is a set of parts.
+type partSet uint8
+
+const (
+	turnPart partSet = 1 << iota
+	stepPart
+	callPart
+	noSuchPart
+)
+
+// enough is with which parts nothing more has to be looked for in an event. Where
+// another member of a name may come, that is at the end.
+func (e *Event) enough() partSet {
+	if e.state&distinct != 0 {
+		switch e.Type {
+		case TypeTurnStart, TypeTurnEnd:
+			return turnPart
+		case TypeStepStart, TypeStepEnd, TypeAssistantChunk:
+			return turnPart | stepPart
+		case TypeToolCall:
+			return turnPart | stepPart | callPart
+		}
+	}
+	return noSuchPart
 }
 
 // call is a tool-call block of an assistant/message.

@@ -65,7 +65,11 @@ func (d *decoded) decode(line []byte, long bool) {
 
 // look looks into the line of a record for oddities.
 func (d *decoded) look(l *lookout, line []byte) *oddities {
-	return l.into(line, d.rec.Run != nil && d.rec.Run.Usual())
+	odd := l.into(line, d.rec.Run != nil && d.rec.Run.Usual())
+	if odd == nil || !odd.twice {
+		d.rec.MarkDistinct()
+	}
+	return odd
 }
 
 // job is a piece of text and the lines in it. The first line, which may have
