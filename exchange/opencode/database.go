@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
@@ -93,7 +94,7 @@ func (d *database) all(ctx context.Context) ([]about, error) {
 		return "NULL"
 	}
 	rows, err := d.DB().QueryContext(ctx, "SELECT id, "+strings.Join([]string{column("parent_id"), column("title"), column("directory"), column("version"),
-		column("time_created"), column("revert")}, ", ")+" FROM "+d.sessions+" ORDER BY "+column("time_created")+", id")
+		column("time_created"), column("revert"), column("time_updated")}, ", ")+" FROM "+d.sessions+" ORDER BY "+column("time_created")+", id")
 	if err != nil {
 		return nil, d.Failed("import", err)
 	}
@@ -101,8 +102,8 @@ func (d *database) all(ctx context.Context) ([]about, error) {
 	var found []about
 	at := map[string]int{}
 	for rows.Next() {
-		var v [7]any
-		if err := rows.Scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]); err != nil {
+		var v [8]any
+		if err := rows.Scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]); err != nil {
 			return nil, d.Failed("import", err)
 		}
 		str := func(i int) string { s, _ := v[i].(string); return s }
@@ -113,6 +114,7 @@ func (d *database) all(ctx context.Context) ([]about, error) {
 		if n, ok := v[5].(int64); ok && n > 0 {
 			a.created = n
 		}
+		a.updated, _ = v[7].(int64)
 		if revert := []byte(str(6)); isObject(revert) {
 			a.revert = fields.Of(revert).Text("messageID")
 		}
@@ -163,7 +165,7 @@ func fromDatabase(ctx context.Context, path string, r *exchange.Report) iter.Seq
 				continue
 			}
 			first := true
-			s := a.session(func(give func(*entry) error) error {
+			s := a.session(r.Unfinished(time.UnixMilli(a.updated)), func(give func(*entry) error) error {
 				report := r
 				if !first {
 					report = nil

@@ -19,7 +19,7 @@ func FuzzItem(f *testing.F) {
 		if !isObject(info) || !isObject(part) {
 			return
 		}
-		s := about{id: "ses_0000000000000000"}.session(func(give func(*entry) error) error {
+		s := about{id: "ses_0000000000000000"}.session(false, func(give func(*entry) error) error {
 			for _, e := range []*entry{
 				{id: "a", kind: "user", info: fields.Of([]byte(`{"text":"hello"}`))},
 				{id: "b", kind: kind, info: fields.Of(info)},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/internal/fields"
@@ -79,7 +80,7 @@ func fromFolder(ctx context.Context, l layout, h *homes, r *exchange.Report) ite
 		}
 		a := aboutOf(l.id, fields.Of(v))
 		first := true
-		yield(a.session(func(give func(*entry) error) error {
+		yield(a.session(r.Unfinished(l.changed()), func(give func(*entry) error) error {
 			report := r
 			if !first {
 				report = nil
@@ -133,6 +134,21 @@ func (l layout) each(ctx context.Context, r *exchange.Report, give func(*entry) 
 		}
 	}
 	return nil
+}
+
+// changed is when the newest message of a session was written, or its folder.
+func (l layout) changed() (t time.Time) {
+	paths := []string{l.path, l.messages}
+	if ids, err := names(l.messages); err == nil && len(ids) > 0 {
+		last := ids[len(ids)-1]
+		paths = append(paths, filepath.Join(l.messages, last+".json"), l.parts(last))
+	}
+	for _, p := range paths {
+		if fi, err := os.Stat(p); err == nil && fi.ModTime().After(t) {
+			t = fi.ModTime()
+		}
+	}
+	return t
 }
 
 // weigh is the size of everything that belongs to a session, in bytes, and what
@@ -203,7 +219,7 @@ func fromExport(ctx context.Context, path string, r *exchange.Report) iter.Seq2[
 			return
 		}
 		r.Advance(int64(len(v)))
-		yield(aboutOf("", info).session(func(give func(*entry) error) error {
+		yield(aboutOf("", info).session(false, func(give func(*entry) error) error {
 			for m := range fields.Elements(messages) {
 				if err := context.Cause(ctx); err != nil {
 					return err

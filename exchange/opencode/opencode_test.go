@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite" // the driver called sqlite
@@ -20,6 +21,7 @@ import (
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/exchangetest"
 	"github.com/outcrop-dev/outcrop/exchange/opencode"
+	"github.com/outcrop-dev/outcrop/store/memory"
 )
 
 // object is a JSON object that a test writes.
@@ -136,8 +138,8 @@ var forms = []form{
 			if r, ok := s.info["revert"]; ok {
 				revert = string(encode(r))
 			}
-			at := s.info["time"].(object)["created"]
-			exec("INSERT OR REPLACE INTO session VALUES (?, 'project1', ?, '', ?, ?, ?, ?, ?, ?)", s.id, parent, str("directory"), str("title"), str("version"), revert, at, at)
+			at, updated := s.info["time"].(object)["created"], s.info["time"].(object)["updated"]
+			exec("INSERT OR REPLACE INTO session VALUES (?, 'project1', ?, '', ?, ?, ?, ?, ?, ?)", s.id, parent, str("directory"), str("title"), str("version"), revert, at, updated)
 			for _, m := range s.messages {
 				at := any(0)
 				if tm, ok := m.info["time"].(object); ok {
@@ -298,6 +300,53 @@ func TestASessionThatHasGrownIsGoneOnWith(t *testing.T) {
 		exchangetest.Check(t, in.Store, s.id)
 		if got := exchangetest.Texts(t, in.Store, s.id); got != "user: \"one\"\nmodel: \"1\"\nuser: \"two\"\nmodel: \"2\"\n" {
 			t.Errorf("%s: %s", f.name, got)
+		}
+	}
+}
+
+// TestAReplyThatIsBeingWrittenIsLeft: a session that changed just now ends before
+// a reply that has not ended; later the whole of it is there.
+func TestAReplyThatIsBeingWrittenIsLeft(t *testing.T) {
+	for _, f := range forms[:3] {
+		dir := t.TempDir()
+		now := time.Now()
+		s := session("ses_parent0000000001", "time", object{"created": start, "updated": now.UnixMilli()})
+		half := reply(4, nil, says("2, and"))
+		delete(half.info["time"].(object), "completed")
+		s.messages = []told{user(1, says("one")), reply(2, nil, says("1")), user(3, says("two")), half}
+		path := f.write(t, dir, s)
+		st := memory.New()
+		take := func(when time.Time) exchange.Outcome {
+			t.Helper()
+			im := &exchange.Importer{Store: st, Now: func() time.Time { return when }}
+			var last exchange.Outcome
+			for src, err := range exchange.Find(t.Context(), []exchange.Format{opencode.Format()}, path, "") {
+				tb(t, err)
+				r, err := im.Import(t.Context(), src)
+				tb(t, err)
+				tb(t, r.Err)
+				last = r.Sessions[0]
+			}
+			return last
+		}
+		if o := take(now); o.Verdict != exchange.Imported || strings.Contains(exchangetest.Texts(t, st, s.id), "and") {
+			t.Errorf("%s: %+v\n%s", f.name, o, exchangetest.Texts(t, st, s.id))
+		}
+		s.messages[3] = reply(4, nil, says("2, and that is it"))
+		f.write(t, dir, s)
+		if o := take(now.Add(time.Hour)); o.Verdict != exchange.Continued {
+			t.Errorf("%s: %+v", f.name, o)
+		}
+		if got := exchangetest.Texts(t, st, s.id); !strings.HasSuffix(got, "model: \"2, and that is it\"\n") {
+			t.Errorf("%s: %s", f.name, got)
+		}
+		exchangetest.Check(t, st, s.id)
+		// One that was never ended is taken as it is.
+		s.messages[3] = half
+		f.write(t, dir, s)
+		st = memory.New()
+		if o := take(now.Add(time.Hour)); o.Verdict != exchange.Imported || !strings.Contains(exchangetest.Texts(t, st, s.id), "and") {
+			t.Errorf("%s: %+v", f.name, o)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // about is what opencode says of a session.
 type about struct {
 	id, parent, title, directory, version string
-	created                               int64
+	created, updated                      int64
 	revert                                string // id of the message from which on all was taken back
 }
 
@@ -26,7 +26,7 @@ func aboutOf(id string, v fields.Object) about {
 	a.title = v.Text("title")
 	a.directory = v.Text("directory")
 	a.version = v.Text("version")
-	a.created = millis(v.Of("time").Get("created"))
+	a.created, a.updated = millis(v.Of("time").Get("created")), millis(v.Of("time").Get("updated"))
 	a.revert = v.Of("revert").Text("messageID")
 	return a
 }
@@ -34,8 +34,9 @@ func aboutOf(id string, v fields.Object) about {
 // made are titles that opencode gives to a session before it has one.
 var made = regexp.MustCompile(`^(New|Child) session - \d{4}-\d\d-\d\dT`)
 
-// session makes the session that feeds messages to a builder.
-func (a about) session(each func(yield func(*entry) error) error) *exchange.Session {
+// session makes the session that feeds messages to a builder. writing says that
+// opencode may be writing it: a last reply that is not complete is left out then.
+func (a about) session(writing bool, each func(yield func(*entry) error) error) *exchange.Session {
 	s := &exchange.Session{Program: Name, Version: a.version, Source: a.id, Title: a.title, CreatedAt: a.created, Cwd: a.directory}
 	if made.MatchString(s.Title) {
 		s.Title = ""
@@ -43,9 +44,25 @@ func (a about) session(each func(yield func(*entry) error) error) *exchange.Sess
 	if a.parent != "" && a.parent != a.id {
 		s.Parent, s.Subagent = a.parent, true
 	}
+	s.Unfinished = writing
 	s.Feed = func(b *exchange.Builder) error {
 		f := feeder{b: b, title: s.Title, revert: a.revert}
-		if err := each(f.entry); err != nil {
+		var last *entry
+		err := each(func(e *entry) error {
+			before := last
+			if last = e; before == nil {
+				return nil
+			}
+			return f.entry(before)
+		})
+		if err == nil && last != nil {
+			if writing && last.incomplete() {
+				b.Dropped("reply", "it may not be complete yet: it is left for the next import")
+			} else {
+				err = f.entry(last)
+			}
+		}
+		if err != nil {
 			return err
 		}
 		return f.finish()
@@ -61,6 +78,14 @@ type entry struct {
 	parts []fields.Object // in order
 	lost  []string        // why parts could not be read
 	time  int64           // that the row has, where info has none; Unix milliseconds
+}
+
+// incomplete reports a reply that has not ended, in whatever way.
+func (e *entry) incomplete() bool {
+	if e.kind != "assistant" && e.info.Text("role") != "assistant" {
+		return false
+	}
+	return e.info.Of("time").Get("completed") == nil && !e.info.Of("error").IsObject()
 }
 
 // millis is a time in Unix milliseconds. The first versions wrote some in
