@@ -95,6 +95,9 @@ func Find(ctx context.Context, formats []Format, path, from string) iter.Seq2[So
 			}
 			return
 		}
+		if to, err := filepath.EvalSymlinks(path); err == nil {
+			path = to // a link that a person named is followed
+		}
 		err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 			if ctx.Err() != nil {
 				return ctx.Err()

@@ -105,6 +105,19 @@ func TestFilesOfNobodyArePassedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink(filepath.Join(dir, "e"), filepath.Join(dir, "link")); err != nil {
+		t.Logf("no links here: %v", err)
+	} else {
+		n := 0
+		for src, err := range exchange.Find(context.Background(), []exchange.Format{codex.Format()}, filepath.Join(dir, "link"), "") {
+			if n++; err != nil || filepath.Base(src.Path) != "session.jsonl" {
+				t.Errorf("through a link: %s %v", src.Path, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("through a link: %d sources", n)
+		}
+	}
 	find := func(path, from string) (found []string) {
 		for src, err := range exchange.Find(context.Background(), []exchange.Format{codex.Format()}, filepath.Join(dir, path), from) {
 			name, _ := filepath.Rel(dir, src.Path)

@@ -129,6 +129,7 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 	sessions := []string{} // ids that lines name, as entries give them
 	ids := []uint16{}
 	objects := 0
+	conversation := false // a line is of no sidechain
 	name := stem(path)
 	for line, err := range exchange.Lines(io.NewSectionReader(f, 0, 1<<62), x.sum) {
 		if err != nil {
@@ -167,9 +168,10 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 		if x.created == 0 && m.time != 0 {
 			x.created = m.time
 		}
-		if x.agent == "" {
+		if x.agent == "" && e.flags&flagSide != 0 {
 			x.agent = m.agent
 		}
+		conversation = conversation || m.uuid != "" && e.flags&flagSide == 0
 		if m.session != "" && (x.session == "" || m.session == name) {
 			x.session = m.session
 		}
@@ -240,6 +242,9 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 	x.digest = "sha256:" + hex.EncodeToString(x.sum.Sum(nil))
 	if x.session == "" {
 		x.session = name
+	}
+	if conversation {
+		x.agent = "" // sidechains inside a session's file
 	}
 	x.copied(sessions, ids)
 	x.link(parents, keep, r)

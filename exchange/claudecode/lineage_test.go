@@ -106,7 +106,14 @@ func TestAnAgentsFileIsASubagentsSession(t *testing.T) {
 	file(t, dir, session+"/subagents/agent-a1b2c3d4.jsonl",
 		side(user(1, 0, `"dig"`, agent)), side(assistant(2, 1, "s1", text("found"), agent)))
 	file(t, dir, session+".jsonl", user(1, 0, `"one"`), assistant(2, 1, "m1", text("1")))
+	// A line of a sidechain in a session's own file makes it no agent's.
+	const other = "88888888-2222-4333-8444-555555555555"
+	file(t, dir, other+".jsonl", strings.ReplaceAll(user(1, 0, `"one"`), session, other), strings.ReplaceAll(assistant(2, 1, "m1", text("1")), session, other),
+		strings.ReplaceAll(side(user(3, 0, `"dig"`, agent)), session, other))
 	in := exchangetest.Import(t, claudecode.Format(), dir)
+	if h := exchangetest.Session(t, in.Store, other).Header(); h.Origin != "" || h.ParentSession != nil {
+		t.Errorf("header %s", h.Line())
+	}
 	id := exchange.IDFor(claudecode.Name, session+"/agent-a1b2c3d4")
 	h := exchangetest.Session(t, in.Store, id).Header()
 	if h.ParentSession == nil || *h.ParentSession != session || h.Origin != "subagent" || h.DelegationDepth != 1 || h.SeedLength != nil {
