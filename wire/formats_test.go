@@ -247,27 +247,31 @@ func TestRealLogsSayTheSameInEveryFormat(t *testing.T) {
 	for _, rel := range corpus(t) {
 		enc, _ := wire.EncodingOf(rel)
 		got := readAll(corpusFile(t, rel), enc)
-		if !got.OK || got.tail.Torn {
+		if !got.OK || got.tail.Torn || testing.Short() && got.Events > 1000 {
 			continue
 		}
 		n++
 		before, r := inspect(t, corpusFile(t, rel), enc)
+		said, raw := told(before), exactly(before)
 		for format := 1; format <= formats.Newest; format++ {
 			text := inFormat(t, r.Header(), before.Log(), format)
 			for _, enc := range encodings {
 				file := text
 				if enc == wire.Zstd {
+					if format != 3 { // frames hold the same lines in each
+						continue
+					}
 					file = packed(text)
 				}
 				after, ar := inspect(t, file, enc)
 				if ar.Format() != format || ar.Header().ID != r.Header().ID {
 					t.Fatalf("%s in format %d: header %+v", rel, format, ar.Header())
 				}
-				if a, b := told(before), told(after); a != b {
-					t.Errorf("%s in format %d, %s: %s", rel, format, enc, firstDifference(a, b))
+				if b := told(after); said != b {
+					t.Errorf("%s in format %d, %s: %s", rel, format, enc, firstDifference(said, b))
 				}
-				if a, b := exactly(before), exactly(after); a != b && format < 4 {
-					t.Errorf("%s in format %d, %s: %s", rel, format, enc, firstDifference(a, b))
+				if b := exactly(after); raw != b && format < 4 {
+					t.Errorf("%s in format %d, %s: %s", rel, format, enc, firstDifference(raw, b))
 				}
 				if h, ah := r.Header(), ar.Header(); (h.SeedLength == nil) != (ah.SeedLength == nil) || h.SeedLength != nil && *h.SeedLength != *ah.SeedLength {
 					t.Errorf("%s in format %d: seed %v and %v", rel, format, h.SeedLength, ah.SeedLength)

@@ -202,6 +202,7 @@ func (p *parser) take(line []byte, size int, d *decoded) bool {
 		return p.lowered(rec)
 	}
 	p.since += rec.Count()
+	p.ranged += rec.Count()
 	if rec.Run == nil && formats.HasRanges(rec.Sources) {
 		p.flat(&rec.Event)
 	}

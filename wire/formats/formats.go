@@ -112,10 +112,10 @@ type Lower struct {
 	chunks  *streams
 }
 
-// MaxRanged is how many seqs the ranges of one log may stand for in all. A
-// compaction names what it covers once; this is a thousand compactions of a
-// surface of 16,000 nodes.
-const MaxRanged = 16 << 20
+// MaxRanged is how many seqs the ranges of one log may stand for in all, beside
+// each of its events once: replies cite their chunks. A compaction names what it
+// covers; this is a thousand compactions of a surface of 4,000 nodes.
+const MaxRanged = 4 << 20
 
 // NewLower begins a log of a format from 2 to Newest. Format 1 has the events of
 // format 0.
@@ -146,6 +146,7 @@ func (l *Lower) Add(rec outcrop.Record, yield func(outcrop.Record) bool) (bool, 
 		l.first.gap(gap) // a record that was too big to be read
 	}
 	l.next = rec.Last() + 1
+	l.expand += rec.Count()
 	if rec.Run == nil {
 		return l.event(rec.Event)
 	}
