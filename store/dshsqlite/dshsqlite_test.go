@@ -505,3 +505,35 @@ func TestAttachmentsAreFoundWhereDshKeepsThem(t *testing.T) {
 		t.Errorf("no id: %v", err)
 	}
 }
+
+// TestAbsentEmptyAndSomeSourcesStayThreeThings: a list that is known to be empty
+// is a BLOB of no bytes.
+func TestAbsentEmptyAndSomeSourcesStayThreeThings(t *testing.T) {
+	var events []outcrop.Event
+	for _, line := range []string{
+		`{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}`,
+		`{"type":"assistant/message","seq":1,"time":1,"data":{"turn":1},"sourceEventSeqs":[],"surfaceOp":"append"}`,
+		`{"type":"assistant/message","seq":2,"time":1,"data":{"turn":1},"sourceEventSeqs":[0,1],"surfaceOp":{"op":"replace","start":1,"end":1}}`,
+		`{"type":"x/y","seq":3,"time":1,"data":null,"ignorable":true}`,
+	} {
+		e, err := outcrop.DecodeEvent([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	for _, schema := range dshsqlite.Schemas {
+		want := events
+		if schema == 14 {
+			want = events[:3]
+		}
+		st := open(t, write(t, schema, dshsqlitetest.Session{Header: genlog.Header(1), Events: want}))
+		got, _, err := read(st, "gen-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(texts(want), got); d != "" {
+			t.Errorf("schema %d (-want +got):\n%s", schema, d)
+		}
+	}
+}

@@ -118,7 +118,7 @@ func (s *Store) look(ctx context.Context, f *lent, in session, i *store.Info) er
 		if err != nil {
 			return outcrop.Record{}, false, f.Failed("list", err)
 		}
-		line, err := d.appendLine(nil, &r)
+		line, err := d.line(&r)
 		if err != nil {
 			return outcrop.Record{}, false, nil // reading the log names it
 		}

@@ -34,6 +34,7 @@ type log struct {
 	decode  *wire.Lines
 	tail    store.Tail
 	block   []byte // lines lie in blocks that are not written again
+	size    int    // of the last block
 }
 
 func (s *Store) newLog(f *lent, in session) *log {
@@ -47,21 +48,20 @@ const (
 	largestBlock = 1 << 20
 )
 
-// line makes the line of a row in the present block.
+// line makes the line of a row in the present block, or in the next one.
 func (l *log) line(r *row) ([]byte, error) {
-	n := len(l.block)
-	b, err := l.decoder.appendLine(l.block, r)
+	p, err := l.decoder.take(r)
 	if err != nil {
 		return nil, err
 	}
-	line := b[n:len(b):len(b)]
-	if len(b)+cap(line)/2 > cap(b) || cap(b)-len(b) < 512 {
-		// What append moved to a larger place is this line's alone from now on.
-		l.block = make([]byte, 0, min(max(2*cap(l.block), firstBlock), largestBlock))
-		return line, nil
+	need := p.size()
+	if cap(l.block)-len(l.block) < need {
+		l.size = min(max(2*l.size, firstBlock), largestBlock)
+		l.block = make([]byte, 0, max(l.size, need))
 	}
-	l.block = b
-	return line, nil
+	n := len(l.block)
+	l.block = p.appendLine(l.block)
+	return l.block[n:len(l.block):len(l.block)], nil
 }
 
 // records yields the log from a seq on at which a record begins. A torn tail
@@ -175,7 +175,7 @@ func (l *log) endsBehind(ctx context.Context, seq any) (bool, error) {
 		if err != nil {
 			return false, l.file.Failed("read", err)
 		}
-		line, err := d.appendLine(nil, &r)
+		line, err := d.line(&r)
 		if err != nil {
 			continue
 		}

@@ -63,72 +63,96 @@ const (
 	codeBig     outcrop.Code = "RECORD_TOO_BIG"
 )
 
-// appendLine appends the line of a row. After an error dst is of no use.
-func (d *decoder) appendLine(dst []byte, r *row) ([]byte, error) {
-	seq, ok := r.seq.(int64)
-	if !ok || seq < 0 || seq > jsonwire.MaxSafe {
-		return dst, bad(codeColumn, "seq is not a non-negative integer")
+// parts are what a line is made of. The texts are valid until the next row.
+type parts struct {
+	seq, time         int64
+	typ               string
+	packed, ignorable bool
+	data              []byte
+	sources, op       []byte // nil: absent
+}
+
+// take decodes and judges a row.
+func (d *decoder) take(r *row) (p parts, err error) {
+	var ok bool
+	if p.seq, ok = r.seq.(int64); !ok || p.seq < 0 || p.seq > jsonwire.MaxSafe {
+		return p, bad(codeColumn, "seq is not a non-negative integer")
 	}
-	time, ok := r.time.(int64)
-	if !ok || time > jsonwire.MaxSafe || time < -jsonwire.MaxSafe {
-		return dst, bad(codeColumn, "time is not an integer of milliseconds")
+	if p.time, ok = r.time.(int64); !ok || p.time > jsonwire.MaxSafe || p.time < -jsonwire.MaxSafe {
+		return p, bad(codeColumn, "time is not an integer of milliseconds")
 	}
-	typ, ok := r.typ.(string)
-	if !ok || typ == "" {
-		return dst, bad(codeColumn, "type is not a name")
+	if p.typ, ok = r.typ.(string); !ok || p.typ == "" {
+		return p, bad(codeColumn, "type is not a name")
 	}
 	ignorable, isNumber := r.ignorable.(int64)
 	if r.ignorable != nil && (!isNumber || ignorable != 0 && ignorable != 1) {
-		return dst, bad(codeColumn, "ignorable is neither NULL nor 0 nor 1")
+		return p, bad(codeColumn, "ignorable is neither NULL nor 0 nor 1")
 	}
-	packed := d.schema >= 17 && isNumber && ignorable == 0
+	p.ignorable = ignorable == 1
+	p.packed = d.schema >= 17 && isNumber && ignorable == 0
 	switch {
-	case packed && !packedType(typ):
-		return dst, bad(codeColumn, "the row is marked as packed, and its type is %s", clip(typ))
-	case packed && (r.sources != nil || r.op != nil):
-		return dst, bad(codeColumn, "a packed row has sources or a marker")
-	case !packed && packedType(typ):
-		return dst, bad(codeColumn, "an event has the type %s, which is that of a packed row", typ)
+	case p.packed && !packedType(p.typ):
+		return p, bad(codeColumn, "the row is marked as packed, and its type is %s", clip(p.typ))
+	case p.packed && (r.sources != nil || r.op != nil):
+		return p, bad(codeColumn, "a packed row has sources or a marker")
+	case !p.packed && packedType(p.typ):
+		return p, bad(codeColumn, "an event has the type %s, which is that of a packed row", p.typ)
 	}
-	data, err := d.data(r.data)
-	if err != nil {
-		return dst, err
+	if p.data, err = d.data(r.data); err == nil {
+		err = isValue(p.data, "data")
 	}
-	if err := isValue(data, "data"); err != nil {
-		return dst, err
+	if err == nil && r.sources != nil {
+		p.sources, err = d.sources(r.sources)
 	}
-	dst = append(dst, `{"type":`...)
-	dst = jsonwire.AppendString(dst, typ)
-	if packed {
-		dst = jsonwire.AppendIntMember(dst, "seq0", seq)
-		dst = jsonwire.AppendIntMember(dst, "time0", time)
-		dst = jsonwire.AppendRawMember(dst, "data", data)
-		return append(dst, '}'), nil
-	}
-	dst = jsonwire.AppendIntMember(dst, "seq", seq)
-	dst = jsonwire.AppendIntMember(dst, "time", time)
-	dst = jsonwire.AppendRawMember(dst, "data", data)
-	if r.sources != nil {
-		list, err := d.sources(r.sources)
-		if err != nil {
-			return dst, err
-		}
-		dst = jsonwire.AppendRawMember(dst, "sourceEventSeqs", list)
-	}
-	if r.op != nil {
+	if err == nil && r.op != nil {
 		op, ok := r.op.(string)
 		if !ok {
-			return dst, bad(codeColumn, "surface_op is not text")
+			return p, bad(codeColumn, "surface_op is not text")
 		}
-		if err := isValue([]byte(op), "surface_op"); err != nil {
-			return dst, err
-		}
-		dst = jsonwire.AppendRawMember(dst, "surfaceOp", []byte(op))
+		p.op = []byte(op)
+		err = isValue(p.op, "surface_op")
 	}
-	if ignorable == 1 {
+	return p, err
+}
+
+// size is at least the length of the line.
+func (p *parts) size() int {
+	const envelope = 160
+	return len(p.data) + len(p.sources) + len(p.op) + 6*len(p.typ) + envelope
+}
+
+// appendLine appends the line.
+func (p *parts) appendLine(dst []byte) []byte {
+	dst = append(dst, `{"type":`...)
+	dst = jsonwire.AppendString(dst, p.typ)
+	if p.packed {
+		dst = jsonwire.AppendIntMember(dst, "seq0", p.seq)
+		dst = jsonwire.AppendIntMember(dst, "time0", p.time)
+		dst = jsonwire.AppendRawMember(dst, "data", p.data)
+		return append(dst, '}')
+	}
+	dst = jsonwire.AppendIntMember(dst, "seq", p.seq)
+	dst = jsonwire.AppendIntMember(dst, "time", p.time)
+	dst = jsonwire.AppendRawMember(dst, "data", p.data)
+	if p.sources != nil {
+		dst = jsonwire.AppendRawMember(dst, "sourceEventSeqs", p.sources)
+	}
+	if p.op != nil {
+		dst = jsonwire.AppendRawMember(dst, "surfaceOp", p.op)
+	}
+	if p.ignorable {
 		dst = append(dst, `,"ignorable":true`...)
 	}
-	return append(dst, '}'), nil
+	return append(dst, '}')
+}
+
+// line is the line of a row by itself.
+func (d *decoder) line(r *row) ([]byte, error) {
+	p, err := d.take(r)
+	if err != nil {
+		return nil, err
+	}
+	return p.appendLine(make([]byte, 0, p.size())), nil
 }
 
 // isValue refuses text that is not one JSON value: as a member it could become
