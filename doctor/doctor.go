@@ -32,9 +32,9 @@
 // # The verdict of dsh
 //
 // Summary.DSH says what dsh 0.1 would do with the same bytes: ok, cut (it
-// drops a torn tail) or refused, and DSHClass why. Its rules differ here and
-// there from ours, so the file is read a second time by them, at the same time:
-// package internal/dsh.
+// drops a torn tail) or refused, and DSHClass why. Its rules differ from ours
+// where lines or frames are odd, so that from the first such one on the file is
+// read a second time by them, at the same time: package internal/dsh.
 //
 // # Repair
 //
@@ -43,7 +43,8 @@
 //
 // # Cost
 //
-// A log is read twice and not kept, whatever its size. Memory is that of the
+// A log is read once and not kept, whatever its size; one that is odd is read
+// twice. That takes about two times as long as loading it. Memory is that of the
 // longest line as package wire holds it, at most 32 MiB of what stands on the
 // surface, and nine bytes a node.
 package doctor
