@@ -28,13 +28,14 @@ type walk struct {
 func (w *walk) event(ev *outcrop.Event) bool {
 	switch {
 	case ev.Type == outcrop.TypeTurnStart:
-		w.flush()
+		w.flushReply()
 		n, _ := jsonwire.Int(jsonwire.Get(ev.Data, "turn"))
 		w.turn = int(n)
 		w.opening = &Item{Kind: Turn, Seq: ev.Seq, Time: ev.Time, Turn: w.turn}
 	case ev.Type == outcrop.TypeTurnEnd:
-		w.flush()
-		if how := brief.Ending(ev.Data); how != "completed" && w.opening == nil {
+		w.flushReply()
+		// Of a turn that is gone the end is gone too.
+		if how := brief.Ending(ev.Data); how != "completed" && w.opening == nil && w.gone == 0 {
 			w.put(Item{Kind: TurnEnd, Seq: ev.Seq, Time: ev.Time, Turn: w.turn, Text: w.t.mask.Text(how)})
 		}
 		w.opening, w.turn = nil, 0
@@ -47,12 +48,12 @@ func (w *walk) event(ev *outcrop.Event) bool {
 			}
 		}
 	case !speaks(ev):
-		w.flush()
+		w.flushReply()
 		w.put(w.edit(ev))
 	case ev.Type == outcrop.TypeToolResult:
 		w.result(ev)
 	default:
-		w.flush()
+		w.flushReply()
 		it := w.message(ev)
 		if it.Who == Assistant {
 			for i := range it.Blocks {
@@ -71,21 +72,25 @@ func (w *walk) event(ev *outcrop.Event) bool {
 }
 
 func (w *walk) end() {
-	w.flush()
-}
-
-// flush shows what waits.
-func (w *walk) flush() {
 	w.flushReply()
-	if w.gone > 0 {
-		it := w.goneAt
-		it.Count = w.gone
-		w.gone = 0
-		w.opening = nil
-		w.put(it)
-	}
+	w.flushGone()
 }
 
+// flushGone shows what a rewind took away: one item for a run of turns.
+func (w *walk) flushGone() {
+	if w.gone == 0 {
+		return
+	}
+	it := w.goneAt
+	it.Count = w.gone
+	w.gone = 0
+	opening := w.opening // of the turn that comes
+	w.opening = nil
+	w.put(it)
+	w.opening = opening
+}
+
+// flushReply shows the reply that waits for results.
 func (w *walk) flushReply() {
 	if it := w.reply; it != nil {
 		w.reply, w.waiting = nil, 0
@@ -95,6 +100,9 @@ func (w *walk) flushReply() {
 
 // put shows an item that is wanted, and before it the beginning of its turn.
 func (w *walk) put(it Item) {
+	if it.Kind != Gone {
+		w.flushGone()
+	}
 	o := &w.t.o
 	if w.stopped || it.Seq < o.From || it.Time < o.Since ||
 		o.FirstTurn > 0 && it.Turn < o.FirstTurn || o.LastTurn > 0 && (it.Turn == 0 || it.Turn > o.LastTurn) {
@@ -159,7 +167,7 @@ func (w *walk) result(ev *outcrop.Event) {
 			}
 			continue
 		}
-		w.flush()
+		w.flushReply()
 		w.put(Item{Kind: Message, Seq: ev.Seq, Time: ev.Time, Turn: w.turn, Who: Result,
 			Blocks: []Block{{Type: message.ToolCallBlock, CallID: b.ToolCallID, Result: answer}}})
 	}
