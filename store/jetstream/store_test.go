@@ -13,6 +13,8 @@ import (
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/jetstream/natstest"
@@ -519,5 +521,61 @@ system_account: SYS
 	}
 	if got := len(stored(t, theirs, "of-b")); got != before {
 		t.Errorf("%d messages are stored, were %d", got, before)
+	}
+}
+
+func TestAListOfMoreSessionsThanAServerTellsAtOnce(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{Lazy: true})
+	address := c.Address("many")
+	_, err := Init(bg, address, RealmOptions{Streams: 1, Single: true}, Options{})
+	ok(t, err)
+	s := open(t, address, Options{})
+	const sessions = 1200 // a server tells of 1024 subjects at once
+	g, ctx := errgroup.WithContext(bg)
+	g.SetLimit(16)
+	for i := range sessions {
+		g.Go(func() error {
+			return s.Put(ctx, storetest.Header(fmt.Sprint("s", i)), func(yield func(outcrop.Record, error) bool) {
+				for r := range chunks(0, 1+i%7) {
+					if !yield(r, nil) {
+						return
+					}
+				}
+			})
+		})
+	}
+	ok(t, g.Wait())
+	lk, err := s.link(bg)
+	ok(t, err)
+	if _, err := lk.lastsDirect(bg, lk.realm.stream(0), lk.realm.subjects(0, "*"), 1, func(raw) error { return nil }); !errors.Is(err, errTooMany) {
+		t.Fatalf("the server tells of all at once: %v", err)
+	}
+	for range 2 {
+		infos, err := s.List(bg, store.ListOptions{})
+		ok(t, err)
+		if len(infos) != sessions {
+			t.Fatalf("%d sessions are listed, want %d", len(infos), sessions)
+		}
+		for _, in := range infos {
+			var i int
+			fmt.Sscanf(in.ID, "s%d", &i)
+			if in.Events != int64(1+i%7) || in.Header.ID != in.ID || in.State != store.StateOK {
+				t.Fatalf("listed is %+v", in)
+			}
+		}
+		ok(t, s.Put(bg, storetest.Header("late"), func(func(outcrop.Record, error) bool) {}))
+		infos, err = s.List(bg, store.ListOptions{})
+		ok(t, err)
+		if len(infos) != sessions+1 {
+			t.Fatalf("%d sessions are listed after another one was put", len(infos))
+		}
+		h, err := s.Hold(bg, "late")
+		ok(t, err)
+		ok(t, h.HandOver(bg, filepath.Join(t.TempDir(), "out")))
+		ok(t, h.Close())
+	}
+	// The objects and their messages are found among many as well.
+	if got := sweep(t, s); got != (Swept{}) {
+		t.Fatalf("swept %+v", got)
 	}
 }
