@@ -33,8 +33,8 @@
 //
 // Summary.DSH says what dsh 0.1 would do with the same bytes: ok, cut (it
 // drops a torn tail) or refused, and DSHClass why. Its rules differ from ours
-// where lines or frames are odd, so that from the first such one on the file is
-// read a second time by them, at the same time: package internal/dsh.
+// where lines or frames are odd, so that a file with such a one is read a second
+// time by them, as soon as it is found: package internal/dsh.
 //
 // # Repair
 //
