@@ -44,6 +44,11 @@ func (s *Store) list(ctx context.Context, full bool, known func(place string) (s
 	if err != nil {
 		return nil, err
 	}
+	lk, err := newLooker(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	defer lk.close()
 	out := make([]store.Listed, 0, len(all))
 	for _, in := range all {
 		if err := context.Cause(ctx); err != nil {
@@ -61,7 +66,13 @@ func (s *Store) list(ctx context.Context, full bool, known func(place string) (s
 			out = append(out, l)
 			continue
 		}
-		if err := s.look(ctx, f, in, &l.Info); err != nil {
+		switch err := lk.look(ctx, s, in, &l.Info); {
+		case errors.Is(err, outcrop.ErrDamaged):
+			// Pages of the database that hold this log: others may be whole.
+			l.Info.State, l.Info.Reason = store.StateDamaged, err.Error()
+			out = append(out, l)
+			continue
+		case err != nil:
 			return nil, err
 		}
 		if full {
@@ -95,37 +106,54 @@ const selectSums = `SELECT ifnull(sum(octet_length(data)), 0), count(iif(type = 
 	ifnull(max(iif(type = 'session/title', seq, NULL)), -1), ifnull(min(iif(type = 'user/message', seq, NULL)), -1)
 	FROM events WHERE session_id = ?`
 
-// look fills in what can be had without reading the log: how long it is, how it
-// ends, its title.
-func (s *Store) look(ctx context.Context, f *lent, in session, i *store.Info) error {
+// looker looks at sessions without reading their logs.
+type looker struct {
+	file           *lent
+	decoder        *decoder
+	sums, last, at *sql.Stmt
+}
+
+func newLooker(ctx context.Context, f *lent) (*looker, error) {
+	l := &looker{file: f, decoder: newDecoder(f.Identity().UserVersion)}
+	for _, p := range []struct {
+		to    **sql.Stmt
+		query string
+	}{
+		{&l.sums, selectSums},
+		{&l.last, selectEvents(l.decoder.schema) + " ORDER BY seq DESC LIMIT 1"},
+		{&l.at, selectEvents(l.decoder.schema) + " AND seq = ?"},
+	} {
+		stmt, err := f.DB().PrepareContext(ctx, p.query)
+		if err != nil {
+			l.close()
+			return nil, f.Failed("list", err)
+		}
+		*p.to = stmt
+	}
+	return l, nil
+}
+
+func (l *looker) close() {
+	l.decoder.close()
+	for _, stmt := range [...]*sql.Stmt{l.sums, l.last, l.at} {
+		if stmt != nil {
+			stmt.Close()
+		}
+	}
+}
+
+// look fills in how long a log is, how it ends, its title.
+func (l *looker) look(ctx context.Context, s *Store, in session, i *store.Info) error {
 	var turns, started, ended, title, prompt int64
-	err := f.DB().QueryRowContext(ctx, selectSums, in.id).Scan(&i.Bytes, &turns, &started, &ended, &title, &prompt)
-	if err != nil {
-		return f.Failed("list", err)
+	if err := l.sums.QueryRowContext(ctx, in.id).Scan(&i.Bytes, &turns, &started, &ended, &title, &prompt); err != nil {
+		return l.file.Failed("list", err)
 	}
 	i.Turns = int(turns)
 	if started > ended {
 		i.State, i.Reason = store.StateOpenTurn, "the last turn was not closed"
 	}
-	d := newDecoder(f.Identity().UserVersion)
-	defer d.close()
-	decode := wire.NewLines(in.id, s.results(ctx, f, in.id, d))
-	one := func(where string, args ...any) (outcrop.Record, bool, error) {
-		r, err := scanRow(f.DB().QueryRowContext(ctx, selectEvents(d.schema)+where, append([]any{in.id}, args...)...).Scan)
-		if errors.Is(err, sql.ErrNoRows) {
-			return outcrop.Record{}, false, nil
-		}
-		if err != nil {
-			return outcrop.Record{}, false, f.Failed("list", err)
-		}
-		line, err := d.line(&r)
-		if err != nil {
-			return outcrop.Record{}, false, nil // reading the log names it
-		}
-		rec, err := decode.Record(line)
-		return rec, err == nil, nil
-	}
-	last, ok, err := one(" ORDER BY seq DESC LIMIT 1")
+	decode := wire.NewLines(in.id, s.results(ctx, l.file, in.id, newDecoder(l.decoder.schema)))
+	last, ok, err := l.record(l.last.QueryRowContext(ctx, in.id), decode)
 	if err != nil {
 		return err
 	}
@@ -134,7 +162,7 @@ func (s *Store) look(ctx context.Context, f *lent, in session, i *store.Info) er
 		if seq < 0 {
 			continue
 		}
-		rec, ok, err := one(" AND seq = ?", seq)
+		rec, ok, err := l.record(l.at.QueryRowContext(ctx, in.id, seq), decode)
 		if err != nil {
 			return err
 		}
@@ -152,6 +180,24 @@ func (s *Store) look(ctx context.Context, f *lent, in session, i *store.Info) er
 		i.Events = 0
 	}
 	return nil
+}
+
+// record decodes a row; ok is false where there is none, and for one that
+// reading the log names.
+func (l *looker) record(row *sql.Row, decode *wire.Lines) (rec outcrop.Record, ok bool, err error) {
+	r, err := scanRow(row.Scan)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return rec, false, nil
+	case err != nil:
+		return rec, false, l.file.Failed("list", err)
+	}
+	line, err := l.decoder.line(&r)
+	if err != nil {
+		return rec, false, nil
+	}
+	rec, err = decode.Record(line)
+	return rec, err == nil, nil
 }
 
 // readAll reads the whole log into its entry.
