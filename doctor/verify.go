@@ -119,7 +119,11 @@ func (v *verifier) end(h outcrop.Header) {
 		if err := v.fold.CheckClosers(); err != nil {
 			v.unclosable(err, v.checks.opened)
 		} else {
-			v.warn("TURN_OPEN", last, wire.Pos{}, msg, "opening the session closes it as interrupted")
+			hint := "opening the session closes it as interrupted"
+			if h.Format > 0 {
+				hint = "the session that goes on from it closes it as interrupted"
+			}
+			v.warn("TURN_OPEN", last, wire.Pos{}, msg, hint)
 		}
 	}
 	if n := h.SeedLength; n != nil && *n > int64(v.fold.Len()) {
