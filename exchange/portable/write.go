@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/outcrop-dev/outcrop"
@@ -96,6 +97,9 @@ type packer struct {
 	mask    masking.Masker
 	objects map[string]int64 // attachments that logs name
 	renamed map[string]string
+	// How many events of each log were searched. A session may be written
+	// meanwhile: what came later was not searched, and is not packed.
+	searched map[string]outcrop.Seq
 }
 
 // read passes over a log and gives what stops it.
@@ -122,18 +126,22 @@ func (p *packer) search(id string) error {
 	defer sd.Close()
 	h := sd.Header()
 	if p.renamed == nil {
-		p.renamed = map[string]string{}
+		p.renamed, p.searched = map[string]string{}, map[string]outcrop.Seq{}
 	}
 	p.renamed[h.ID] = h.ID + "-masked"
 	p.mask.Header(h)
-	for _, err := range p.mask.Log(sd.Records()) {
+	n := outcrop.Seq(0)
+	for r, err := range p.mask.Log(sd.Records()) {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
 		if err != nil {
-			break // the second pass says it
+			n = math.MaxInt64 // the second pass says it
+			break
 		}
+		n = r.Last() + 1
 	}
+	p.searched[id] = n
 	return nil
 }
 
@@ -153,11 +161,19 @@ func (p *packer) session(id string) error {
 		s.Parent = *h.ParentSession
 	}
 	var d store.Digest
-	if err := p.read(sd, func(r *outcrop.Record) error { d.Add(*r); p.name(r); return nil }); err != nil {
+	most, cut := p.most(id), false
+	if err := p.read(sd, func(r *outcrop.Record) error {
+		if cut = r.Seq >= most; cut {
+			return errEnough
+		}
+		d.Add(*r)
+		p.name(r)
+		return nil
+	}); err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
 	s.Events, s.Digest = int64(d.Len()), "sha256:"+d.Sum()
-	if log, ok := sd.(*jsonl.Log); ok && log.Reader().Tail().Recovered == 0 && log.Reader().Format() == outcrop.FormatVersion {
+	if log, ok := sd.(*jsonl.Log); ok && !cut && log.Reader().Tail().Recovered == 0 && log.Reader().Format() == outcrop.FormatVersion {
 		return p.file(log, s)
 	}
 	again, err := p.st.Read(p.ctx, id)
@@ -173,6 +189,17 @@ func (p *packer) session(id string) error {
 			}
 		}
 	})
+}
+
+// errEnough ends the reading of a log.
+var errEnough = errors.New("enough of the log")
+
+// most is how many events of a log may be packed.
+func (p *packer) most(id string) outcrop.Seq {
+	if n, ok := p.searched[id]; ok {
+		return n
+	}
+	return math.MaxInt64
 }
 
 // name keeps the attachments that a record names.
