@@ -65,16 +65,19 @@ func (e *Encoder) Len() Seq { return e.s.log.len }
 // Header is the log's header.
 func (e *Encoder) Header() Header { return e.s.header }
 
-// WithMember is the header with one more member at its end: an unknown member
-// for readers of the format, which keep it. value is JSON. A header that has the
-// member already is returned with the new value behind the old one, and of two
-// members with one name the last one counts.
+// WithMember is the header with one more member at its end, one that readers of
+// the format do not know and keep. value is JSON. The code of a refusal is
+// HEADER_NOT_JSON: value is no JSON, or the header has the member already.
 func (h Header) WithMember(name string, value []byte) (Header, error) {
 	line := h.Line()
 	line = append([]byte(nil), line[:len(line)-1]...)
 	line = append(jsonwire.AppendString(append(line, ','), name), ':')
 	line = append(append(line, value...), '}')
-	if err := jsonwire.Strict(line); err != nil {
+	err := jsonwire.Valid(value)
+	if err == nil {
+		err = jsonwire.Strict(line)
+	}
+	if err != nil {
 		return h, refuse("HEADER_NOT_JSON", -1, "the header cannot have the member "+name+": "+err.Error())
 	}
 	return ParseHeader(line)
