@@ -153,7 +153,7 @@ func (p *page) head() {
 	fact("size", term.Plural(t.Turns, "turn")+", "+term.Plural(t.Messages, "message")+", "+term.Plural(t.Events, "event"))
 	fact("shown", esc(p.o.Part()))
 	if t.Damage != nil {
-		fact("damage", fmt.Sprintf("<span class=\"bad\">the log can be read to event %d only: %s</span>", t.Events-1, esc(t.Damage.Error())))
+		fact("damage", fmt.Sprintf("<span class=\"bad\">the log can be read to event %d only: %s</span>", t.Events-1, esc(t.Why())))
 	}
 	p.raw("</dl>\n</header>\n<div class=\"bar\" role=\"search\" hidden>",
 		"<input id=\"q\" type=\"search\" placeholder=\"Search the session\" aria-label=\"Search the session, folded parts too\">",

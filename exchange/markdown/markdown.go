@@ -113,7 +113,7 @@ func (d *document) facts() {
 	row("size", term.Plural(t.Turns, "turn")+", "+term.Plural(t.Messages, "message")+", "+term.Plural(t.Events, "event"))
 	row("shown", d.o.Part())
 	if t.Damage != nil {
-		row("damage", "the log can be read to event "+fmt.Sprint(t.Events-1)+" only: "+inline(t.Damage.Error()))
+		row("damage", "the log can be read to event "+fmt.Sprint(t.Events-1)+" only: "+inline(t.Why()))
 	}
 	d.w.WriteString("\n")
 }

@@ -19,7 +19,9 @@ package transcript
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"strings"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/exchange/masking"
@@ -182,6 +184,16 @@ func Read(ctx context.Context, src Source, o Options) (*Transcript, error) {
 
 // Masked is how many places were masked in the items so far.
 func (t *Transcript) Masked() int { return t.mask.Found }
+
+// Why says in words what is wrong with a damaged log, without the place of its
+// file, which is nobody's business who reads the export.
+func (t *Transcript) Why() string {
+	var e *outcrop.Error
+	if errors.As(t.Damage, &e) && (e.Msg != "" || e.Code != "") {
+		return t.mask.Text(strings.TrimSpace(e.Msg + " " + string(e.Code)))
+	}
+	return "it cannot be read"
+}
 
 // Objects are the attachments of the session, nil when it has none.
 func (t *Transcript) Objects() store.Objects { return t.src.Objects() }

@@ -16,6 +16,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/answer"
 	"github.com/outcrop-dev/outcrop/internal/desk"
 	"github.com/outcrop-dev/outcrop/internal/exit"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/records"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/store"
@@ -205,7 +206,7 @@ func (a *app) exportDone(t *desk.Target, format *exportFormat, f exportFlags, fi
 		}
 		return a.Line(answer.New().Text("session", id).Text("format", format.name).Text("out", file.path).Number("bytes", file.size).
 			Bool("raw", f.raw).Number("masked", int64(done.masked)).
-			Raw("beside", answer.List(len(done.beside), func(dst []byte, i int) []byte { return appendText(dst, done.beside[i]) })).
+			Raw("beside", answer.List(len(done.beside), func(dst []byte, i int) []byte { return jsonwire.AppendString(dst, done.beside[i]) })).
 			Bool("complete", done.damage == nil).End())
 	}
 	a.Text(fmt.Sprintf("%s, %s bytes\n", term.Line(file.path), term.Count(file.size)))

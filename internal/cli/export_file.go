@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/outcrop-dev/outcrop/internal/exit"
-	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/term"
 )
 
@@ -89,5 +88,3 @@ func (f *newFile) drop() {
 		f.temp = nil
 	}
 }
-
-func appendText(dst []byte, s string) []byte { return jsonwire.AppendString(dst, s) }
