@@ -158,6 +158,9 @@ const (
 	fetchFirst = 250 // messages of the first portion: most logs that are read have fewer
 	fetchMost  = 8000
 	fetchBytes = 4 << 20
+	// consumeFrom is how many messages are worth a consumer: it costs the servers
+	// an agreement, and each message less.
+	consumeFrom = 2000
 	// lagTries is how often a replica that is behind is asked again before the
 	// leader is.
 	lagTries = 5
@@ -191,6 +194,12 @@ func (lk *link) fetch(ctx context.Context, stream, subject string, from, through
 				f.sub.Unsubscribe()
 				if err := f.open(fetchMost); err != nil {
 					return err
+				}
+				if f.pending >= consumeFrom {
+					// What it does not give the portions do.
+					if from, more = lk.consume(ctx, stream, subject, from, through, yield); !more {
+						return context.Cause(ctx)
+					}
 				}
 			}
 			continue
@@ -230,6 +239,7 @@ type fetcher struct {
 	sub             *nats.Subscription
 	most            int // messages of a portion
 	n               int
+	pending         uint64 // messages that the last answer left out
 }
 
 // open listens for portions. The channel holds a whole one, so that nothing is
@@ -264,6 +274,7 @@ func (f *fetcher) portion(ctx context.Context, from, through uint64, yield func(
 			switch m.Header.Get("Status") {
 			case "":
 			case "204", "404": // the end of the portion; no message from there on
+				f.pending, _ = strconv.ParseUint(m.Header.Get("Nats-Num-Pending"), 10, 64)
 				return next, true, nil
 			case "503":
 				return next, true, nats.ErrNoResponders
@@ -290,4 +301,42 @@ func (f *fetcher) portion(ctx context.Context, from, through uint64, yield func(
 			return next, true, context.Cause(ctx)
 		}
 	}
+}
+
+// consume is fetch by way of a consumer. It ends when all is there, and early, with
+// the sequence to go on from, when nothing comes any more.
+func (lk *link) consume(ctx context.Context, stream, subject string, from, through uint64, yield func(raw) bool) (next uint64, more bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stall := time.AfterFunc(2*answerWithin, stop)
+	defer stall.Stop()
+	c, err := lk.js.OrderedConsumer(ctx, stream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{subject},
+		DeliverPolicy: natsjs.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: time.Minute})
+	if err != nil {
+		return from, true
+	}
+	defer lk.forgetConsumer(stream, c)
+	in, err := c.Messages(natsjs.PullMaxBytes(2 * fetchBytes))
+	if err != nil {
+		return from, true
+	}
+	defer in.Stop()
+	for n := 0; from <= through; n++ {
+		if n%256 == 0 {
+			stall.Reset(2 * answerWithin)
+		}
+		m, err := in.Next(natsjs.NextContext(ctx))
+		if err != nil {
+			return from, true
+		}
+		meta, err := m.Metadata()
+		if err != nil || meta.Sequence.Stream < from || meta.Sequence.Stream > through {
+			return from, true
+		}
+		if !yield(raw{Subject: m.Subject(), Seq: meta.Sequence.Stream, Header: m.Headers(), Data: m.Data()}) {
+			return from, false
+		}
+		from = meta.Sequence.Stream + 1
+	}
+	return from, true
 }

@@ -579,3 +579,51 @@ func TestAListOfMoreSessionsThanAServerTellsAtOnce(t *testing.T) {
 		t.Fatalf("swept %+v", got)
 	}
 }
+
+func TestALongLogIsReadWholeWhateverBecomesOfItsConsumer(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{Lazy: true})
+	s := open(t, newRealm(t, c), quick())
+	l, err := s.create(bg, storetest.Header("s1"))
+	ok(t, err)
+	const messages = fetchFirst + consumeFrom + 500
+	for n := range outcrop.Seq(messages) {
+		ok(t, l.Append(bg, chunks(2*n, 2)))
+	}
+	ok(t, l.Close())
+	lk, err := s.link(bg)
+	ok(t, err)
+	st, err := lk.js.Stream(bg, lk.realm.stream(lk.realm.shard("s1")))
+	ok(t, err)
+	for _, spoil := range []bool{false, true} {
+		sd, err := s.Read(bg, "s1")
+		ok(t, err)
+		n, spoilt := outcrop.Seq(0), false
+		for r, err := range sd.Records() {
+			ok(t, err)
+			n = r.Last() + 1
+			if spoil && !spoilt && n > 2*(fetchFirst+300) {
+				spoilt = true
+				for name := range st.ConsumerNames(bg).Name() {
+					ok(t, st.DeleteConsumer(bg, name))
+				}
+			}
+		}
+		if n != 2*messages {
+			t.Fatalf("%d events are read, want %d", n, 2*messages)
+		}
+	}
+	// Who stops early leaves nothing behind.
+	sd, err := s.Read(bg, "s1")
+	ok(t, err)
+	for r := range sd.Records() {
+		if r.Seq > 2*(fetchFirst+10) {
+			break
+		}
+	}
+	until(t, func() bool {
+		for range st.ConsumerNames(bg).Name() {
+			return false
+		}
+		return true
+	})
+}
