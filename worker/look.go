@@ -59,6 +59,10 @@ func (w *Worker) forget(infos []store.Info) {
 
 // consider puts a session into the queue when there is something to do in it.
 func (w *Worker) consider(ctx context.Context, in store.Info, force bool) bool {
+	if in.Header.Compatible() || in.Header.Format > 0 {
+		// It may be dsh that works on it, which takes no lock.
+		return false
+	}
 	switch in.State {
 	case store.StateOK, store.StateOpenTurn:
 	case store.StateLocked:

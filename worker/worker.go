@@ -30,6 +30,9 @@
 // over begins one tool call too late. Tools get a key and the epoch of the lease
 // with each call, so that the system they reach can refuse it (tool.Call).
 //
+// Sessions that dsh can read too are left alone: dsh takes no lock, so nobody knows
+// whether it is working on them. A wake names one all the same.
+//
 // A session over which several processes in a row died is left alone until
 // something new comes to it.
 //

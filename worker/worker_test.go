@@ -82,10 +82,6 @@ func (s *shop) count(is func(worker.Happening) bool) (n int) {
 	return n
 }
 
-func turned(reason outcrop.ReasonKind) func(worker.Happening) bool {
-	return func(h worker.Happening) bool { return h.Kind == worker.Turned && h.Reason == reason }
-}
-
 func taken(h worker.Happening) bool { return h.Kind == worker.Taken && h.Err == nil }
 
 // begin makes a session with one input.

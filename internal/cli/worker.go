@@ -51,6 +51,9 @@ so, and calls whose outcome is unknown are not run again. With --interrupted end
 it is closed as interrupted, and left. A session over which --attempts processes
 in a row died is left alone until somebody sends it something.
 
+Sessions that DeepSeek Harness can read too (run --dsh) are left alone: it takes
+no lock, so that it might be working on them.
+
 Each session works in its own workspace, its cwd; where that folder is not on
 this machine, in --cwd or the current one. Calls that need approval are asked
 about by outcrop send TARGET --questions, where processes can reach each other
