@@ -39,6 +39,7 @@ var (
 const (
 	realmEnv   = "OUTCROP_TEST_WORKER_REALM"
 	effectsEnv = "OUTCROP_TEST_WORKER_EFFECTS"
+	toolEnv    = "OUTCROP_TEST_WORKER_TOOL" // how long its tool takes, if not 20 ms
 )
 
 func TestMain(m *testing.M) {
@@ -87,7 +88,11 @@ func workInProcess(address, effects string) error {
 		return err
 	}
 	defer f.Close()
-	o := &opener{st: st, bus: bus, model: answering(5 * time.Millisecond), tool: &workTool{takes: 20 * time.Millisecond, note: f}}
+	takes := 20 * time.Millisecond
+	if d, err := time.ParseDuration(os.Getenv(toolEnv)); err == nil {
+		takes = d
+	}
+	o := &opener{st: st, bus: bus, model: answering(5 * time.Millisecond), tool: &workTool{takes: takes, note: f}}
 	for {
 		w, err := worker.New(worker.Options{Store: st, Opener: o, Bus: bus, Name: fmt.Sprintf("worker %d", os.Getpid()), Concurrency: 8,
 			Every: 2 * time.Second, Attempts: 1000, Grace: time.Second, Logger: logger})
