@@ -309,7 +309,12 @@ func (lk *link) lastsConsumed(ctx context.Context, stream, wildcard string, newe
 	defer in.Stop()
 	p := lk.s.patience(ctx)
 	defer func() { p.stop() }()
-	for seen := uint64(0); ; {
+	seen := uint64(0)
+	for n := 1; ; n++ {
+		if n%256 == 0 { // patience is for servers that give nothing, not for many sessions
+			p.stop()
+			p = lk.s.patience(ctx)
+		}
 		m, err := in.Next(natsjs.NextContext(p.ctx))
 		if err != nil {
 			if c := context.Cause(ctx); c != nil {
