@@ -89,9 +89,7 @@ func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
 		r.Dropped("source", "it holds no conversation", 0)
 	}
 	if r.Err == nil && !unfinished && !im.DryRun && im.State != nil {
-		if err := im.State.remember(im.Store.Address(), src, stamp, r.Sessions); err != nil {
-			return r, err
-		}
+		im.State.remember(im.Store.Address(), src, stamp, r.Sessions)
 	}
 	return r, nil
 }

@@ -22,6 +22,7 @@ type State struct {
 	path    string
 	entries map[[3]string]remembered // store, format and path
 	out     *os.File
+	err     error // why nothing is written any more
 }
 
 type remembered struct {
@@ -83,9 +84,11 @@ func (s *State) find(store string, src Source, stamp string) []Outcome {
 	return e.sessions
 }
 
-func (s *State) remember(store string, src Source, stamp string, sessions []Outcome) error {
-	if stamp == "" || len(sessions) == 0 {
-		return nil
+// remember writes down what was made of a source. That it could not is told by
+// Close: an import does not end for it.
+func (s *State) remember(store string, src Source, stamp string, sessions []Outcome) {
+	if stamp == "" || len(sessions) == 0 || s.err != nil {
+		return
 	}
 	key := [3]string{store, src.Format, src.Path}
 	e := remembered{stamp: stamp}
@@ -94,17 +97,15 @@ func (s *State) remember(store string, src Source, stamp string, sessions []Outc
 	}
 	s.entries[key] = e
 	if s.out == nil {
-		if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-			return err
+		if s.err = os.MkdirAll(filepath.Dir(s.path), 0o700); s.err != nil {
+			return
 		}
-		f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return err
+		if s.out, s.err = os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); s.err != nil {
+			s.out = nil
+			return
 		}
-		s.out = f
 	}
-	_, err := s.out.Write(appendEntry(nil, key, e))
-	return err
+	_, s.err = s.out.Write(appendEntry(nil, key, e))
 }
 
 func appendEntry(dst []byte, key [3]string, e remembered) []byte {
@@ -150,13 +151,16 @@ func (s *State) rewrite() error {
 	return err
 }
 
-// Close ends writing.
+// Close ends writing. The error is why something could not be remembered.
 func (s *State) Close() error {
-	if s == nil || s.out == nil {
+	if s == nil {
 		return nil
 	}
-	err := s.out.Close()
-	s.out = nil
+	err := s.err
+	if s.out != nil {
+		err = errors.Join(err, s.out.Close())
+		s.out = nil
+	}
 	return err
 }
 

@@ -76,6 +76,30 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 	}
 }
 
+func TestAnImportDoesNotEndForItsMemory(t *testing.T) {
+	dir, in := t.TempDir(), t.TempDir()
+	put(t, dir, rollout(rolloutLines))
+	s, err := exchange.OpenState(filepath.Join(in, "imports.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(in, "imports.jsonl"), 0o700); err != nil { // it cannot be written
+		t.Fatal(err)
+	}
+	im := &exchange.Importer{Store: memory.New(), State: s}
+	for src, err := range exchange.Find(context.Background(), []exchange.Format{codex.Format()}, dir, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := im.Import(context.Background(), src); err != nil || r.Err != nil || r.Sessions[0].Verdict != exchange.Imported {
+			t.Fatalf("%v %+v", err, r)
+		}
+	}
+	if err := s.Close(); err == nil {
+		t.Error("nobody says that it was not remembered")
+	}
+}
+
 func TestAStateOfManyRunsIsWrittenAnew(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "imports.jsonl")
 	line := `{"store":"s","format":"codex","path":"/a","stamp":"1","sessions":[{"id":"x","from":"y","title":"t","parent":"p"}]}` + "\n"

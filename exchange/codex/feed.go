@@ -38,7 +38,14 @@ func newFeed(h header, b *exchange.Builder) *feed {
 	return f
 }
 
-func text(v []byte) string { s, _ := jsonwire.Text(v); return s }
+// text is the text of a value that is one; v is exactly the value's span, so that
+// its end need not be looked for.
+func text(v []byte) string {
+	if len(v) < 2 || v[0] != '"' {
+		return ""
+	}
+	return jsonwire.Key(v[1 : len(v)-1])
+}
 
 // flush gives the reply that is held, and its results.
 func (f *feed) flush() error {
@@ -312,11 +319,11 @@ func (i *fields) state() json.RawMessage {
 
 // content reads the content of a message or of an output.
 func (f *feed) content(v []byte) ([]message.Block, error) {
-	if t, ok := jsonwire.Text(v); ok {
-		if t == "" {
-			return nil, nil
+	if jsonwire.Kind(v) == '"' {
+		if t := text(v); t != "" {
+			return []message.Block{message.Text(t)}, nil
 		}
-		return []message.Block{message.Text(t)}, nil
+		return nil, nil
 	}
 	var out []message.Block
 	for e := range jsonwire.Elements(v) {

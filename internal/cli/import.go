@@ -126,7 +126,12 @@ func (a *app) imports(ctx context.Context, paths []string, f importFlags) error 
 			a.Note("what earlier imports did is not known, so everything is read: %v", err)
 			im.State = nil
 		}
-		defer im.State.Close()
+		state := im.State
+		defer func() {
+			if err := state.Close(); err != nil {
+				a.Note("the next import will read everything: what this one did cannot be remembered: %v", err)
+			}
+		}()
 	}
 	var sum importSummary
 	var sources []exchange.Source
