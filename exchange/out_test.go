@@ -119,7 +119,7 @@ func TestALogOfAnySizeIsExportedInTheSameMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes a large log: run without -short")
 	}
-	st := largeLog(t, 48<<20)
+	st := largeLog(t, 32<<20)
 	for _, e := range exports {
 		var before, during gauge
 		before.look()
@@ -129,7 +129,7 @@ func TestALogOfAnySizeIsExportedInTheSameMemory(t *testing.T) {
 		held := int64(during.most) - int64(before.most)
 		t.Logf("%s: %d KB", e.name, held>>10)
 		if held > 24<<20 {
-			t.Errorf("%s holds %d bytes of a log of 48 MB", e.name, held)
+			t.Errorf("%s holds %d bytes of a log of 32 MB", e.name, held)
 		}
 	}
 }

@@ -156,3 +156,44 @@ func TestAMaskedLogIsStillALog(t *testing.T) {
 		t.Error("a key is left")
 	}
 }
+
+// FuzzJSON: what was JSON is JSON, with the same names in the same order.
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{`{"password":"` + key + `"}`, `{"a":[{"arguments":"{\"token\":\"` + key + `\"}"}]}`, `["` + key + `",1.0,{"id":"` + key + `"}]`, `"` + key + `"`,
+		`{"arguments":"not JSON ` + key + `"}`, `{"API_KEY":{"a":"` + key + `"},"\u0061":null}`} {
+		f.Add([]byte(s))
+	}
+	names := func(b []byte) (out []string) {
+		var walk func(v []byte, depth int)
+		walk = func(v []byte, depth int) {
+			if depth > 50 {
+				return
+			}
+			for k, m := range jsonwire.Members(v) {
+				out = append(out, string(k))
+				walk(m, depth+1)
+			}
+			for e := range jsonwire.Elements(v) {
+				walk(e, depth+1)
+			}
+		}
+		walk(b, 0)
+		return out
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if jsonwire.Strict(b) != nil {
+			return
+		}
+		var m masking.Masker
+		out := m.JSON(b)
+		if err := jsonwire.Strict(out); err != nil {
+			t.Fatalf("%q became %q: %v", b, out, err)
+		}
+		if got, want := strings.Join(names(out), " "), strings.Join(names(b), " "); got != want {
+			t.Fatalf("%q became %q", b, out)
+		}
+		if m.Found == 0 && !bytes.Equal(b, out) {
+			t.Fatalf("nothing was found in %q, and it became %q", b, out)
+		}
+	})
+}
