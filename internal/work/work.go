@@ -104,12 +104,15 @@ func (w *Work) findSession(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s, _, err := store.Inspect(ctx, t.Store, t.ID, outcrop.Options{})
+		s, tail, err := store.Inspect(ctx, t.Store, t.ID, outcrop.Options{})
 		if err != nil {
 			return exit.Unreadable(err)
 		}
 		w.target, w.stored, w.store = t, s, t.Store
 		stated = s.Header().Cwd
+		if w.neverWritten() != "" && tail.Torn {
+			w.a.Note("the last %d bytes of the log are torn: the new session goes on without them", tail.Bytes)
+		}
 		if w.neverWritten() != "" && (s.Header().Format == 0 || t.Path != "") {
 			// It goes on in a new session, which lies in the store.
 			if w.store, err = w.a.NewStore(); err != nil {
