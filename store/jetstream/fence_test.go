@@ -371,3 +371,26 @@ func TestALeaseThatLapsesIsLostUntilTheLeaderSaysOtherwise(t *testing.T) {
 	}
 	ok(t, taken.Close())
 }
+
+func TestARenewalThatCameTooLateIsALapse(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	s := open(t, newRealm(t, c), quick())
+	l := create(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 1))
+	ok(t, l.Flush(bg))
+	lease := s.worker.leases["s1"]
+	ok(t, lease.Held(bg))
+	lost := lease.Lost()
+	// The machine slept: the wall clock went on, and the key expired, though a
+	// renewal comes before anybody looked.
+	s.worker.mu.Lock()
+	s.worker.renewed = time.Now().Round(0).Add(-time.Hour)
+	lapses := s.worker.lapses
+	s.worker.mu.Unlock()
+	s.worker.renew(lease.lk, time.Now())
+	<-lost
+	if s.worker.good(lapses) {
+		t.Fatal("who held before the lapse holds without asking")
+	}
+	ok(t, lease.Held(bg)) // nobody took it
+}

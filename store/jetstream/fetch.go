@@ -115,6 +115,35 @@ func final(err error) bool {
 		errors.Is(err, nats.ErrMaxPayload)
 }
 
+// try does something until it succeeds, fails for good, or patience ends.
+func (lk *link) try(ctx context.Context, do func(ctx context.Context) error) error {
+	p := lk.s.patience(ctx)
+	defer p.stop()
+	for {
+		err := do(p.ctx)
+		if err == nil || !passing(err) {
+			return err
+		}
+		lk.hear(err)
+		if !p.again(err) {
+			return p.err
+		}
+	}
+}
+
+// passing reports an error of servers that are busy with each other, or of a
+// connection that is being made anew.
+func passing(err error) bool {
+	var api *natsjs.APIError
+	for _, e := range []error{nats.ErrNoResponders, natsjs.ErrNoStreamResponse, nats.ErrTimeout, context.DeadlineExceeded,
+		nats.ErrReconnectBufExceeded, nats.ErrDisconnected, nats.ErrConnectionReconnecting} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return errors.As(err, &api) && api.Code == 503 && !noRoom(err)
+}
+
 // patience is a loop that tries again, with growing pauses.
 type patience struct {
 	ctx   context.Context

@@ -151,7 +151,7 @@ func New(address string, o Options) (*Store, error) {
 		rand.Read(b[:]) // never fails
 		s.id = coding.EncodeToString(b[:])
 	}
-	s.worker.leases = map[string]*Lease{}
+	s.worker.leases, s.worker.starting = map[string]*Lease{}, make(chan struct{}, 1)
 	return s, nil
 }
 

@@ -83,7 +83,11 @@ func (lk *link) limit(ctx context.Context, id, stream string) (int64, error) {
 	if v, ok := lk.limits.Load(stream); ok {
 		return min(most, v.(int64)), nil
 	}
-	st, err := lk.js.Stream(ctx, stream)
+	var st natsjs.Stream
+	err := lk.try(ctx, func(ctx context.Context) (err error) {
+		st, err = lk.js.Stream(ctx, stream)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -125,22 +129,15 @@ const partBytes = 128 << 10
 
 // putObject stores an object, and tries again while the servers are away.
 func (lk *link) putObject(ctx context.Context, name string, b []byte) error {
-	o, err := lk.bucket(ctx)
-	if err != nil {
-		return err
-	}
-	p := lk.s.patience(ctx)
-	defer p.stop()
-	for {
-		part := uint32(min(partBytes, lk.nc.MaxPayload()-1024)) // servers with small messages get small parts
-		_, err := o.Put(p.ctx, natsjs.ObjectMeta{Name: name, Opts: &natsjs.ObjectMetaOptions{ChunkSize: part}}, bytes.NewReader(b))
-		if err == nil || final(err) || noRoom(err) {
+	return lk.try(ctx, func(ctx context.Context) error {
+		o, err := lk.bucket(ctx)
+		if err != nil {
 			return err
 		}
-		if !p.again(err) {
-			return p.err
-		}
-	}
+		part := uint32(min(partBytes, lk.nc.MaxPayload()-1024)) // servers with small messages get small parts
+		_, err = o.Put(ctx, natsjs.ObjectMeta{Name: name, Opts: &natsjs.ObjectMetaOptions{ChunkSize: part}}, bytes.NewReader(b))
+		return err
+	})
 }
 
 // objectInfo is what the bucket says about an object.

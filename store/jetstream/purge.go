@@ -29,11 +29,14 @@ func (lk *link) purge(ctx context.Context, id string, below uint64) error {
 	if err != nil && !errors.Is(err, errNoMessage) {
 		return err
 	}
-	st, err := lk.js.Stream(ctx, stream)
+	err = lk.try(ctx, func(ctx context.Context) error {
+		st, err := lk.js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		return st.Purge(ctx, natsjs.WithPurgeSubject(subject), natsjs.WithPurgeSequence(below))
+	})
 	if err != nil {
-		return err
-	}
-	if err := st.Purge(ctx, natsjs.WithPurgeSubject(subject), natsjs.WithPurgeSequence(below)); err != nil {
 		return err
 	}
 	for _, p := range named {

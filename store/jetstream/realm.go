@@ -131,25 +131,16 @@ func Init(ctx context.Context, address string, ro RealmOptions, o Options) (Real
 		return Realm{}, err
 	}
 	defer nc.Close()
+	lk := &link{s: s, nc: nc, js: js, realm: r, heard: time.Now()}
 	// What was just made may have no leader yet.
-	p := s.patience(ctx)
-	defer p.stop()
-	for {
-		made, err := s.init(p.ctx, &link{s: s, nc: nc, js: js, realm: r}, ro)
-		if err == nil || !passing(err) {
-			return made, err
-		}
-		if !p.again(err) {
-			return Realm{}, s.failed("init", "", p.err)
-		}
+	err = lk.try(ctx, func(ctx context.Context) (err error) {
+		r, err = s.init(ctx, lk, ro)
+		return err
+	})
+	if err != nil {
+		return Realm{}, s.failed("init", "", err)
 	}
-}
-
-// passing reports an error of servers that are busy with each other.
-func passing(err error) bool {
-	var api *natsjs.APIError
-	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, natsjs.ErrNoStreamResponse) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &api) && api.Code == 503
+	return r, nil
 }
 
 // init does what Init does, once.

@@ -17,6 +17,8 @@ import (
 // worker is the key that says that this store is alive, and the leases that it
 // answers for. The key is there while there is a lease.
 type worker struct {
+	starting chan struct{} // holds a token while a goroutine writes the key
+
 	mu      sync.Mutex
 	leases  map[string]*Lease // by session; a reserved place is there too
 	kv      natsjs.KeyValue
@@ -49,97 +51,71 @@ func elapsed(t time.Time) time.Duration {
 
 // begin writes the key and keeps it alive, if nothing does yet.
 func (w *worker) begin(ctx context.Context, lk *link) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stop != nil && elapsed(w.renewed) < w.length {
-		return nil
+	// One at a time, and nobody who only asks waits for it.
+	select {
+	case w.starting <- struct{}{}:
+		defer func() { <-w.starting }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	if w.kv == nil {
-		kv, err := lk.js.KeyValue(ctx, workersBucket(lk.realm.Name))
-		if err != nil {
-			return lk.s.failed("open", "", err)
-		}
-		w.kv, w.length = kv, lk.realm.Lease
+	if alive, _ := w.now(); alive {
+		return nil
 	}
 	value, err := json.Marshal(workerKey{lk.s.holder()})
 	if err != nil {
 		return err
 	}
-	p := lk.s.patience(ctx)
-	defer p.stop()
-	for {
-		began := time.Now()
-		if _, err = w.kv.Put(p.ctx, lk.s.id, value); err == nil {
-			w.renewed, w.lapsed = began, false
-			break
+	var kv natsjs.KeyValue
+	var began time.Time
+	err = lk.try(ctx, func(ctx context.Context) (err error) {
+		if kv == nil {
+			if kv, err = lk.js.KeyValue(ctx, workersBucket(lk.realm.Name)); err != nil {
+				return err
+			}
 		}
-		if final(err) || !p.again(err) {
-			return lk.s.failed("open", "", err)
-		}
+		began = time.Now()
+		_, err = kv.Put(ctx, lk.s.id, value)
+		return err
+	})
+	if err != nil {
+		return lk.s.failed("open", "", err)
 	}
-	if w.stop != nil {
+	if w.kept() {
+		w.renew(lk, began)
 		return nil
 	}
-	if w.taken, err = lk.nc.Subscribe(lk.realm.takenSubject(lk.s.id), w.takenOver); err != nil {
+	taken, err := lk.nc.Subscribe(lk.realm.takenSubject(lk.s.id), w.takenOver)
+	if err != nil {
 		return lk.s.failed("open", "", err)
 	}
 	life, stop := context.WithCancel(context.Background())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kv, w.length, w.renewed, w.taken = kv, lk.realm.Lease, began, taken
 	w.stop, w.done = stop, make(chan struct{})
-	go w.keep(life, lk, value)
+	go w.keep(life, lk, w.length, value)
 	return nil
 }
 
-// renewals is how often a lease is renewed in its length.
-const renewals = 4
-
-// keep renews the key, and notices when that did not succeed in time.
-func (w *worker) keep(ctx context.Context, lk *link, value []byte) {
-	defer close(w.done)
-	tick := time.NewTicker(w.length / renewals)
-	defer tick.Stop()
-	answers := make(chan time.Time, 1)
-	waiting := false
-	for {
-		if !waiting {
-			waiting = true
-			began := time.Now()
-			go func() {
-				ask, stop := context.WithTimeout(ctx, w.length/2)
-				defer stop()
-				if _, err := w.kv.Put(ask, lk.s.id, value); err != nil {
-					began = time.Time{}
-					if ctx.Err() == nil {
-						lk.s.opt.Logger.Info("the worker's key was not renewed", "worker", lk.s.id, "error", err)
-					}
-				}
-				answers <- began
-			}()
-		}
-		select {
-		case began := <-answers:
-			waiting = false
-			w.mu.Lock()
-			if !began.IsZero() {
-				w.renewed, w.lapsed = began, false
-			}
-			w.mu.Unlock()
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		w.lapse(lk)
-	}
-}
-
-// lapse tells the leases when the key may have expired.
-func (w *worker) lapse(lk *link) {
+// kept reports whether the key is being kept alive.
+func (w *worker) kept() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.stop != nil
+}
+
+// renew notes that the key was renewed by a message that was sent then. When the
+// one before may have expired meanwhile, somebody may have taken sessions over,
+// although the key is there now.
+func (w *worker) renew(lk *link, began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expired(lk)
+	w.renewed, w.lapsed = began, false
+}
+
+// expired tells the leases, once, when the key may have expired; w.mu is held.
+func (w *worker) expired(lk *link) {
 	if w.lapsed || elapsed(w.renewed) < w.length {
 		return
 	}
@@ -155,6 +131,58 @@ func (w *worker) lapse(lk *link) {
 	}
 }
 
+// renewals is how often a lease is renewed in its length.
+const renewals = 4
+
+// keep renews the key, and notices when that did not succeed in time.
+func (w *worker) keep(ctx context.Context, lk *link, length time.Duration, value []byte) {
+	defer close(w.done)
+	tick := time.NewTicker(length / renewals)
+	defer tick.Stop()
+	answers := make(chan time.Time, 1)
+	waiting := false
+	for {
+		if !waiting {
+			waiting = true
+			began := time.Now()
+			go func() {
+				ask, stop := context.WithTimeout(ctx, length/2)
+				defer stop()
+				if _, err := w.kv.Put(ask, lk.s.id, value); err != nil {
+					began = time.Time{}
+					if ctx.Err() == nil {
+						lk.s.opt.Logger.Info("the worker's key was not renewed", "worker", lk.s.id, "error", err)
+					}
+				}
+				answers <- began
+			}()
+		}
+		select {
+		case began := <-answers:
+			waiting = false
+			if !began.IsZero() {
+				w.renew(lk, began)
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		w.lapse(lk)
+	}
+}
+
+// lapse looks whether the key may have expired.
+func (w *worker) lapse(lk *link) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expired(lk)
+}
+
 // good reports whether the key was there all the time since a lease saw lapses.
 func (w *worker) good(lapses int) bool {
 	w.mu.Lock()
@@ -166,7 +194,7 @@ func (w *worker) good(lapses int) bool {
 func (w *worker) now() (alive bool, lapses int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return elapsed(w.renewed) < w.length, w.lapses
+	return w.stop != nil && elapsed(w.renewed) < w.length, w.lapses
 }
 
 // reserve keeps others of this process out of a session.
