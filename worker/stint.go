@@ -76,7 +76,7 @@ func (w *Worker) stint(ctx context.Context, id string, force bool) came {
 		}
 	}
 	w.log.Info("a session was handed back", "session", id, "events", s.Session().Len())
-	if c.more && w.o.Bus != nil && w.isEnding() {
+	if c.more && w.o.Bus != nil && (w.isEnding() || st.isLost()) {
 		// Somebody else goes on with it at once.
 		if err := w.o.Bus.Wake(ctx, id, false); err != nil {
 			w.log.Debug("nobody was woken", "session", id, "err", err)
@@ -142,7 +142,7 @@ func (st *stint) run(ctx context.Context) (c came) {
 // settle stops what a late delivery has begun, so that another process goes on
 // with it.
 func (st *stint) settle(ctx context.Context) {
-	st.stop(ctx, agent.Cause{Kind: agent.ByHook, Reason: store.HandedOver})
+	st.stop(ctx)
 	if _, err := st.s.Agent().Wait(ctx); err != nil && !errors.Is(err, agent.ErrClosed) {
 		st.w.log.Warn("a turn did not end", "session", st.id, "err", err)
 	}
@@ -229,6 +229,16 @@ func (st *stint) remains() bool {
 	return st.w.hasWork(dueOf(st.s.Session().Header(), st.s.Session().Log()))
 }
 
+// isLost reports that the lease lapsed or was taken.
+func (st *stint) isLost() bool {
+	select {
+	case <-st.lost:
+		return true
+	default:
+		return false
+	}
+}
+
 // leaving reports that the session is to be handed back as soon as can be.
 func (st *stint) leaving() bool {
 	for _, c := range []<-chan struct{}{st.w.drain, st.release, st.lost} {
@@ -251,10 +261,12 @@ func (st *stint) watch(ctx context.Context, done <-chan struct{}) {
 		close(st.lost)
 		st.w.log.Warn("a session was lost: its tools are killed", "session", st.id)
 		st.w.o.Observe(Happening{Kind: Gone, Session: st.id})
-		st.stop(ctx, agent.Cause{Kind: agent.Disposed})
+		// A lease that lapsed may not have been taken by anybody: then what the
+		// log says of the end of this turn counts.
+		st.stop(ctx)
 		return
 	case <-st.release:
-		st.stop(ctx, agent.Cause{Kind: agent.ByHook, Reason: store.HandedOver})
+		st.stop(ctx)
 		return
 	case <-st.w.drain:
 	}
@@ -281,11 +293,13 @@ func (st *stint) watch(ctx context.Context, done <-chan struct{}) {
 			close(st.lost)
 		}
 	}
-	st.stop(ctx, agent.Cause{Kind: agent.ByHook, Reason: store.HandedOver})
+	st.stop(ctx)
 }
 
-// stop cancels the running turn; what waits goes on waiting.
-func (st *stint) stop(ctx context.Context, why agent.Cause) {
+// stop cancels the running turn, for another holder to go on with; what waits goes
+// on waiting.
+func (st *stint) stop(ctx context.Context) {
+	why := agent.Cause{Kind: agent.ByHook, Reason: store.HandedOver}
 	if _, err := st.s.Agent().Cancel(ctx, why, agent.KeepInbox); err != nil && !errors.Is(err, agent.ErrClosed) {
 		st.w.log.Warn("a turn cannot be stopped", "session", st.id, "err", err)
 	}

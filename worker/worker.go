@@ -122,14 +122,15 @@ type Worker struct {
 	queue    []string // sessions that wait for a slot, in the order in which they came
 	running  int      // sessions that hold a slot
 	open     int      // sessions that are held
-	look     bool     // look through the store at once
+	look     bool     // look through the store as soon as can be
+	looking  bool     // a look is under way
 	lookedAt time.Time
 	lookErr  error
 	looked   bool // the store was looked through at least once
 	ending   bool
 
 	drain chan struct{}  // closed when Run's context has ended
-	work  sync.WaitGroup // sessions that are held
+	work  sync.WaitGroup // sessions that are held, and a look
 }
 
 // known is what a worker remembers of a session.
@@ -229,11 +230,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-w.kick:
 			if w.takeLook() {
-				_ = w.lookThrough(ctx, false) // noted, and told by Health
+				w.lookAside(ctx)
 			}
 		case <-due:
 		case <-tick.C:
-			_ = w.lookThrough(ctx, false)
+			w.lookAside(ctx)
 			tick.Reset(w.o.Every)
 		}
 		if timer != nil {
@@ -275,13 +276,34 @@ func (w *Worker) nudge() {
 	}
 }
 
-// takeLook reports that a look at the store was asked for.
+// takeLook reports that a look at the store was asked for, and none is under way.
 func (w *Worker) takeLook() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	asked := w.look
-	w.look = false
+	asked := w.look && !w.looking
+	if asked {
+		w.look = false
+	}
 	return asked
+}
+
+// lookAside looks through the store while sessions go on being taken: in a large
+// one it takes a while.
+func (w *Worker) lookAside(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.looking {
+		w.look = true // once more, when this one is done
+		return
+	}
+	w.looking = true
+	w.work.Go(func() {
+		_ = w.lookThrough(ctx, false) // noted, and told by Load
+		w.mu.Lock()
+		w.looking = false
+		w.mu.Unlock()
+		w.nudge()
+	})
 }
 
 // woken takes a wake.
@@ -404,10 +426,10 @@ func (w *Worker) one(ctx context.Context, id string, force bool) {
 	default:
 		k.fails = 0
 	}
-	if w.ending || what.elsewhere {
+	if w.ending {
 		return
 	}
-	if k.again || what.more {
+	if k.again || what.more && !what.elsewhere {
 		k.state = waiting
 		if k.again {
 			k.before = time.Time{}

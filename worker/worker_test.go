@@ -549,3 +549,56 @@ func TestWhatCannotBeSentIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// lapsing is a store whose leases lapse when it is told so, though nobody takes
+// the sessions.
+type lapsing struct {
+	store.Store
+	mu    sync.Mutex
+	lapse chan struct{}
+}
+
+func (s *lapsing) Acquire(ctx context.Context, id string) (store.Lease, error) {
+	l, err := s.Store.Acquire(ctx, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return lapsed{l, s.lapse}, err
+}
+
+// now ends all leases that were given.
+func (s *lapsing) now() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.lapse)
+	s.lapse = make(chan struct{})
+}
+
+type lapsed struct {
+	store.Lease
+	lost chan struct{}
+}
+
+func (l lapsed) Lost() <-chan struct{}      { return l.lost }
+func (l lapsed) Held(context.Context) error { return nil }
+
+// When the servers are away for longer than the lease, nobody takes the session,
+// and the writer goes on when they are back: what it says last must not be that
+// the turn is over.
+func TestATurnIsGoneOnWithAfterALapseThatNobodyUsed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newShop(t, true)
+		st := &lapsing{Store: s.st, lapse: make(chan struct{})}
+		s.opener.st = st
+		_, end := s.open(func(o *worker.Options) { o.Store = st; o.Every = time.Hour })
+		defer end()
+		synctest.Wait()
+		s.begin("s", "a")
+		time.Sleep(500 * time.Millisecond)
+		st.now()
+		time.Sleep(time.Minute)
+		s.judge("s", "a")
+		if got := s.reasons("s"); !slices.Equal(got, []string{"aborted " + store.HandedOver, "completed"}) {
+			t.Errorf("turns ended as %q", got)
+		}
+	})
+}

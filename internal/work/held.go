@@ -42,7 +42,7 @@ func (w *Work) watch(ctx context.Context) (end func()) {
 			case <-lost:
 			}
 			w.a.Note("the session may have been taken over by another process: what runs here is stopped")
-			if _, err := ag.Cancel(ctx, agent.Cause{Kind: agent.Disposed}, agent.KeepInbox); err != nil && !errors.Is(err, agent.ErrClosed) {
+			if _, err := ag.Cancel(ctx, agent.Cause{Kind: agent.ByHook, Reason: store.HandedOver}, agent.KeepInbox); err != nil && !errors.Is(err, agent.ErrClosed) {
 				w.a.Logger.Warn("the turn cannot be stopped", "err", err)
 			}
 		})
