@@ -75,6 +75,7 @@ func (w *Worker) stint(ctx context.Context, id string, force bool) came {
 			c.failed = true
 		}
 	}
+	w.o.Observe(Happening{Kind: Handed, Session: id, Err: c.err, Took: time.Since(begun)})
 	w.log.Info("a session was handed back", "session", id, "events", s.Session().Len())
 	if c.more && w.o.Bus != nil && (w.isEnding() || st.isLost()) {
 		// Somebody else goes on with it at once.

@@ -405,9 +405,7 @@ const (
 // one works on one session, and decides when it is to be looked at again.
 func (w *Worker) one(ctx context.Context, id string, force bool) {
 	defer w.work.Done()
-	begun := time.Now()
 	what := w.stint(ctx, id, force)
-	w.o.Observe(Happening{Kind: Handed, Session: id, Err: what.err, Took: time.Since(begun)})
 
 	w.mu.Lock()
 	defer w.mu.Unlock()

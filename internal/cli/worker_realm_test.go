@@ -140,6 +140,7 @@ func TestAWorkerOnARealmIsReachedFromElsewhere(t *testing.T) {
 		t.Errorf("the command was told %q", key)
 	}
 	// The reply hangs. Input for the turn, then the end of it.
+	waitFor(t, func() string { return s.does(0, "show", "s", "--log") }, "text-delta")
 	if got := s.does(0, "send", "s", "Hurry.", "--steer", "--id", "steer", "--json"); !strings.Contains(got, `"by":"outcrop worker, process `) {
 		t.Error(got)
 	}
