@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +122,9 @@ func TestALogOfAnySizeIsExportedInTheSameMemory(t *testing.T) {
 	}
 	st := largeLog(t, 32<<20)
 	for _, e := range exports {
+		if e.name == "html" || strings.HasSuffix(e.name, "-raw") {
+			continue // read as md is, or copied
+		}
 		var before, during gauge
 		before.look()
 		if err := e.write(t.Context(), &during, st, transcript.Stored(st, "")); err != nil {
