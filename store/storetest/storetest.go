@@ -59,6 +59,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		{"a torn tail is only looked at by a reader", tornTailRead},
 		{"one broken session does not hide the others", brokenNeighbour},
 		{"a listing is newest first and says what it saw", listing},
+		{"what a store says is to be done is what the log says", whatIsDue},
 		{"a target is an id, the start of one, or last", resolving},
 		{"a fork is the prefix and an end-seed", forking},
 		{"a fork inside a turn is refused", forkRefused},
