@@ -165,7 +165,7 @@ func (g *sweeper) names(ctx context.Context, stream, wildcard string) error {
 	if err != nil {
 		return err
 	}
-	c, err := g.lk.js.OrderedConsumer(ctx, stream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{wildcard},
+	c, err := g.lk.consumer(ctx, stream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{wildcard},
 		DeliverPolicy: natsjs.DeliverAllPolicy, HeadersOnly: true, InactiveThreshold: time.Minute})
 	if err != nil {
 		return err

@@ -296,7 +296,8 @@ func (lk *link) lastsDirect(ctx context.Context, stream, wildcard string, newest
 
 // lastsConsumed reads the last messages with a consumer.
 func (lk *link) lastsConsumed(ctx context.Context, stream, wildcard string, newest uint64, fields bool, take func(raw) error) error {
-	c, err := lk.js.OrderedConsumer(ctx, stream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{wildcard},
+	// Making it takes the server as long as finding all these messages.
+	c, err := lk.consumer(ctx, stream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{wildcard},
 		DeliverPolicy: natsjs.DeliverLastPerSubjectPolicy, HeadersOnly: fields, InactiveThreshold: time.Minute})
 	if err != nil {
 		return err
@@ -339,6 +340,20 @@ func (lk *link) lastsConsumed(ctx context.Context, stream, wildcard string, newe
 		// Is the newest one not on its way, it is gone.
 		if last, err := lk.last(ctx, stream, wildcard); errors.Is(err, errNoMessage) || err == nil && last.Seq <= seen {
 			return nil
+		}
+	}
+}
+
+// consumer makes a consumer, and gives the servers the time that they need for it.
+func (lk *link) consumer(ctx context.Context, stream string, cfg natsjs.OrderedConsumerConfig) (c natsjs.Consumer, err error) {
+	p := lk.s.patience(ctx)
+	defer p.stop()
+	for {
+		if c, err = lk.js.OrderedConsumer(p.ctx, stream, cfg); err == nil || !passing(err) {
+			return c, err
+		}
+		if !p.again(err) {
+			return nil, p.err
 		}
 	}
 }
