@@ -62,6 +62,9 @@ func (f *feed) run() error {
 	t := f.thread
 	order := t.entries()
 	seeds := f.x.seeds(t, order)
+	if t.bare {
+		f.b.Mapped("branch", "it begins without the messages that it shares: the file has too many branches")
+	}
 	var lastTime int64
 	for k := 0; k < len(order); {
 		for len(seeds) > 0 && k >= seeds[0] {
@@ -121,6 +124,9 @@ func (f *feed) seed(seeds *[]int, at int64) error {
 func (x *index) seeds(t *thread, order []int32) []int {
 	if t.side {
 		return nil
+	}
+	if t.parent != nil && t.shared == 0 {
+		return []int{0}
 	}
 	if t.parent != nil {
 		above := x.seeds(t.parent, order[:min(t.shared, len(order))])

@@ -1,6 +1,8 @@
 package claudecode_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -70,6 +72,47 @@ func TestABranchBeginsWithTheEventsThatItShares(t *testing.T) {
 	}
 	if strings.Contains(texts, `"deux"`) {
 		t.Errorf("a branch goes on in the conversation:\n%s", texts)
+	}
+}
+
+// TestManyBranchesCostNoMoreThanTheirText imports files of 3,000 branches: each on
+// the one before, and all on one message.
+func TestManyBranchesCostNoMoreThanTheirText(t *testing.T) {
+	const n = 3000
+	for name, parent := range map[string]func(k int) int{
+		"a chain": func(k int) int { return max(k-k%2-1, 0) },
+		"a fan":   func(k int) int { return min(k-1, 1) },
+	} {
+		var b strings.Builder
+		for k := 1; k <= n; k++ {
+			l := user(k, parent(k), `"p"`)
+			l = strings.ReplaceAll(l, fmt.Sprintf(`"@%d"`, k), `"2026-03-01T10:00:00Z"`)
+			if p := parent(k); p > 0 {
+				l = strings.ReplaceAll(l, fmt.Sprintf(`"parentUuid":"#%d"`, p), `"parentUuid":"`+id(p)+`"`)
+			}
+			b.WriteString(strings.ReplaceAll(l, fmt.Sprintf(`"uuid":"#%d"`, k), `"uuid":"`+id(k)+`"`) + "\n")
+		}
+		ctx := context.Background()
+		sessions, events := 0, 0
+		for s, err := range claudecode.Read(ctx, strings.NewReader(b.String()), "x.jsonl", nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := s.Header(ctx, exchange.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sessions++
+			for _, err := range s.Records(ctx, h, exchange.Options{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				events++
+			}
+		}
+		if sessions < n/3 || events > 80*n {
+			t.Errorf("%s: %d sessions with %d events", name, sessions, events)
+		}
 	}
 }
 

@@ -12,11 +12,12 @@ type thread struct {
 	side   bool    // a sidechain, that shares nothing with its parent
 	shared int     // entries of the parent's order that it begins with
 	order  []int32 // its own entries
+	bare   bool    // it shares entries and begins without them
 }
 
 // entries are all entries of the way, in their order.
 func (t *thread) entries() []int32 {
-	if t.parent == nil || t.side {
+	if t.parent == nil || t.side || t.shared == 0 {
 		return t.order
 	}
 	before := t.parent.entries()
@@ -30,6 +31,13 @@ func (e *entry) isMessage() bool {
 }
 
 func (e *entry) side() bool { return e.flags&flagSide != 0 }
+
+// Each branch begins with a copy of what it shares. Beyond so many branches, or
+// so many copies of the whole file, they begin with nothing.
+const (
+	maxBranches = 1000
+	maxCopies   = 10
+)
 
 const (
 	nobody = -1 // no thread has the entry yet
@@ -106,12 +114,18 @@ func (x *index) threads() []*thread {
 			take(&thread{source: main.source + "/branch-" + x.name(i), parent: from}, lastMessage[i], p)
 		}
 	}
+	branches, copied := 0, 0
 	for at, t := range threads {
 		x.arrange(t)
-		if at == 0 {
+		switch {
+		case at == 0:
 			x.addTitles(t)
-		} else if !t.side && t.parent != nil && starts[at] >= 0 {
+		case t.side || starts[at] < 0:
+		case branches >= maxBranches || copied > maxCopies*n+10_000:
+			t.bare = true
+		default:
 			t.shared = x.sharedWith(t.parent, starts[at])
+			branches, copied = branches+1, copied+t.shared
 		}
 	}
 	if len(main.order) == 0 || leaf < 0 {
