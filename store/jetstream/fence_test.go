@@ -394,3 +394,38 @@ func TestARenewalThatCameTooLateIsALapse(t *testing.T) {
 	}
 	ok(t, lease.Held(bg)) // nobody took it
 }
+
+func TestAPutWhoseAnswerIsLostKeepsItsObjects(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{MaxPayload: 64 << 10})
+	address := newRealm(t, c)
+	direct := open(t, address, quick())
+	g := c.Gate(t, 0)
+	o := quick()
+	o.Patience = time.Second
+	s := open(t, g.Address(direct.addr.Name), o)
+	l := create(t, direct, "long")
+	_, err := l.Session().Append(outcrop.SessionTitle{Title: noise(300 << 10)})
+	ok(t, err)
+	ok(t, l.Close(bg))
+	// The answers stop when the message is made and the objects are stored.
+	s.opt.fail = func(string) error {
+		g.Deaf(true)
+		return nil
+	}
+	err = s.Put(bg, storetest.Header("copy"), func(yield func(outcrop.Record, error) bool) {
+		for r := range l.Session().Log().Records(0) {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err == nil || errors.Is(err, store.ErrExists) {
+		t.Fatalf("a put without an answer is %v", err)
+	}
+	g.Deaf(false)
+	got, _, err := store.Inspect(bg, direct, "copy", outcrop.Options{})
+	ok(t, err)
+	if outcrop.LogDigest(got.Log()) != outcrop.LogDigest(l.Session().Log()) {
+		t.Fatal("the copy differs")
+	}
+}

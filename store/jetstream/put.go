@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"iter"
@@ -13,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
 )
 
@@ -45,11 +47,16 @@ func (s *Store) Put(ctx context.Context, h outcrop.Header, recs iter.Seq2[outcro
 		}
 	}
 	// Nobody owns the session: it is handed back with the very message.
-	if _, err := l.lk.settle(ctx, f); err != nil {
+	switch _, err := l.lk.settle(ctx, f); {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrExists):
 		l.dropPieces(f)
-		return s.failed("create", h.ID, err)
+		return err
+	default:
+		// Its objects stay: the message may be stored all the same. GC knows.
+		return store.Problem("create", h.ID, s.failed("create", h.ID, err), "", "whether the session is stored is unknown: look, and do it again if it is not")
 	}
-	return nil
 }
 
 // whole makes the message of a whole log.
