@@ -345,7 +345,7 @@ func (lk *link) consume(ctx context.Context, stream, subject string, from, throu
 		return from, true
 	}
 	defer lk.forgetConsumer(stream, c)
-	in, err := c.Messages(natsjs.PullMaxBytes(2 * fetchBytes))
+	in, err := c.Messages(natsjs.PullMaxMessagesWithBytesLimit(5000, 2*fetchBytes))
 	if err != nil {
 		return from, true
 	}

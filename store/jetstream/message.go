@@ -76,11 +76,16 @@ type message struct {
 
 // next is the chain behind a message with events.
 func (m *message) next() chain {
+	var room [128]byte // for what stands before the body
+	b := append(room[:0], m.Prev[:]...)
+	b = append(append(b, m.Kind...), ' ')
+	b = append(strconv.AppendInt(b, int64(m.Seq), 10), ' ')
+	b = append(strconv.AppendInt(b, m.Count, 10), ' ')
+	b = append(strconv.AppendBool(b, m.Refs), '\n')
 	h := sha256.New()
-	h.Write(m.Prev[:])
-	fmt.Fprintf(h, "%s %d %d %t\n", m.Kind, m.Seq, m.Count, m.Refs)
+	h.Write(b)
 	h.Write(m.Body)
-	return chain(h.Sum(nil))
+	return chain(h.Sum(room[:0]))
 }
 
 // holdsEvents reports whether the message has a place in the chain.
