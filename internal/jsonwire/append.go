@@ -2,8 +2,11 @@ package jsonwire
 
 import (
 	"encoding/binary"
+	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 )
 
 const hexDigits = "0123456789abcdef"
@@ -13,68 +16,69 @@ const hexDigits = "0123456789abcdef"
 // surrogate becomes a \ud8xx escape; other invalid UTF-8 becomes U+FFFD, so
 // that what is written is always valid.
 func AppendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	start, i := 0, 0
-	for i < len(s) {
-		if i+8 <= len(s) {
-			w := le64(s, i)
-			if (special(w)|w)&high1 == 0 {
-				i += 8
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	// Words are copied before it is known what is in them: what is behind a
+	// special byte is written over.
+	dst = append(slices.Grow(dst, len(b)+len(b)/8+16), '"')
+	n := len(dst)
+	dst = dst[:cap(dst)]
+	for i := 0; i < len(b); {
+		if n+16 > len(dst) {
+			dst = slices.Grow(dst[:n], len(b)-i+16)
+			dst = dst[:cap(dst)]
+		}
+		if i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			binary.LittleEndian.PutUint64(dst[n:], w)
+			m := (special(w) | w) & high1
+			if m == 0 {
+				i, n = i+8, n+8
 				continue
 			}
+			k := bits.TrailingZeros64(m) >> 3
+			i, n = i+k, n+k
 		}
-		c := s[i]
-		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
+		c := b[i]
+		if c < utf8.RuneSelf {
 			i++
+			switch e := escapes[c]; e {
+			case 0:
+				dst[n] = c
+				n++
+			case 'u':
+				n += copy(dst[n:], `\u00`)
+				dst[n], dst[n+1] = hexDigits[c>>4], hexDigits[c&15]
+				n += 2
+			default:
+				dst[n], dst[n+1] = '\\', e
+				n += 2
+			}
 			continue
 		}
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r != utf8.RuneError || n != 1 {
-				i += n
-				continue
-			}
-			dst = append(dst, s[start:i]...)
-			if c == 0xed && i+2 < len(s) && s[i+1] >= 0xa0 && s[i+1] <= 0xbf && s[i+2]&0xc0 == 0x80 {
-				u := uint32(c&0x0f)<<12 | uint32(s[i+1]&0x3f)<<6 | uint32(s[i+2]&0x3f)
-				dst = append(dst, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
-				i += 3
-			} else {
-				dst = append(dst, "\ufffd"...)
-				i++
-			}
-			start = i
-			continue
+		if r, size := utf8.DecodeRune(b[i:]); r != utf8.RuneError || size != 1 {
+			n += copy(dst[n:], b[i:i+size])
+			i += size
+		} else if c == 0xed && i+2 < len(b) && b[i+1] >= 0xa0 && b[i+1] <= 0xbf && b[i+2]&0xc0 == 0x80 {
+			u := uint32(c&0x0f)<<12 | uint32(b[i+1]&0x3f)<<6 | uint32(b[i+2]&0x3f)
+			n += copy(dst[n:], []byte{'\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15]})
+			i += 3
+		} else {
+			n += copy(dst[n:], "\ufffd")
+			i++
 		}
-		dst = append(dst, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		start = i
 	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
+	return append(dst[:n], '"')
 }
 
-func le64(s string, i int) uint64 {
-	var b [8]byte
-	copy(b[:], s[i:i+8])
-	return binary.LittleEndian.Uint64(b[:])
-}
+// escapes are what stands behind the backslash for a byte of ASCII: 0 for one
+// that stands for itself, u for four digits.
+var escapes = func() (t [utf8.RuneSelf]byte) {
+	for c := range byte(0x20) {
+		t[c] = 'u'
+	}
+	t['"'], t['\\'], t['\b'], t['\f'], t['\n'], t['\r'], t['\t'] = '"', '\\', 'b', 'f', 'n', 'r', 't'
+	return t
+}()
 
 // AppendInt appends n in decimal.
 func AppendInt(dst []byte, n int64) []byte {

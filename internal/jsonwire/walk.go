@@ -252,55 +252,63 @@ func TextIs(v []byte, s string) bool {
 }
 
 // unescape decodes the text of a string whose first escape stands at the offset
-// at. What lies between escapes is copied as a whole.
+// at. What lies between escapes is copied word by word: what is decoded is never
+// longer than its text, so a word that is copied too far is written over.
 func unescape(b []byte, at int) string {
-	out := append(make([]byte, 0, len(b)), b[:at]...)
-	for i := at; i < len(b); i++ {
-		if b[i] != '\\' {
-			n := bytes.IndexByte(b[i:], '\\')
-			if n < 0 {
-				n = len(b) - i
+	out := make([]byte, len(b))
+	n := copy(out, b[:at])
+	for i := at; i < len(b); {
+		if i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			binary.LittleEndian.PutUint64(out[n:], w)
+			s := w ^ ones*'\\'
+			m := (s - ones) &^ s & high1
+			if m == 0 {
+				i, n = i+8, n+8
+				continue
 			}
-			out = append(out, b[i:i+n]...)
-			i += n - 1
+			k := bits.TrailingZeros64(m) >> 3
+			i, n = i+k, n+k
+		}
+		if b[i] != '\\' || i+1 >= len(b) {
+			out[n] = b[i]
+			i, n = i+1, n+1
 			continue
 		}
-		if i+1 >= len(b) {
-			out = append(out, b[i])
+		c := b[i+1]
+		if c != 'u' {
+			switch c {
+			case 'b':
+				c = '\b'
+			case 'f':
+				c = '\f'
+			case 'n':
+				c = '\n'
+			case 'r':
+				c = '\r'
+			case 't':
+				c = '\t'
+			}
+			out[n] = c
+			i, n = i+2, n+1
 			continue
 		}
-		i++
-		switch b[i] {
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		case 'u':
-			if i+5 > len(b) {
-				return unsafe.String(unsafe.SliceData(out), len(out))
-			}
-			u := hex4(b[i+1:])
-			i += 4
-			if u >= 0xd800 && u < 0xdc00 && i+7 <= len(b) && b[i+1] == '\\' && b[i+2] == 'u' {
-				if lo := hex4(b[i+3:]); lo >= 0xdc00 && lo < 0xe000 {
-					i += 6
-					r := 0x10000 + (u-0xd800)<<10 + (lo - 0xdc00)
-					out = append(out, byte(0xf0|r>>18), byte(0x80|r>>12&0x3f), byte(0x80|r>>6&0x3f), byte(0x80|r&0x3f))
-					continue
-				}
-			}
-			out = appendUnit(out, u)
-		default:
-			out = append(out, b[i])
+		if i+6 > len(b) {
+			break
 		}
+		u := hex4(b[i+2:])
+		i += 6
+		if u >= 0xd800 && u < 0xdc00 && i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
+			if lo := hex4(b[i+2:]); lo >= 0xdc00 && lo < 0xe000 {
+				i += 6
+				r := 0x10000 + (u-0xd800)<<10 + (lo - 0xdc00)
+				n += copy(out[n:], []byte{byte(0xf0 | r>>18), byte(0x80 | r>>12&0x3f), byte(0x80 | r>>6&0x3f), byte(0x80 | r&0x3f)})
+				continue
+			}
+		}
+		n = len(appendUnit(out[:n], u))
 	}
-	return unsafe.String(unsafe.SliceData(out), len(out)) // nobody else has it
+	return unsafe.String(unsafe.SliceData(out), n) // nobody else has it
 }
 
 // appendUnit writes one UTF-16 code unit as UTF-8, a surrogate as WTF-8.
