@@ -31,16 +31,15 @@ func (a *app) newImportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import PATH...",
 		Short: "Take over the sessions of other programs",
-		Long: `Takes over what other programs keep of their sessions: ` + importLabels() + `.
-PATH is a file, or a folder with all below it; the home directory stands for
-the folders in it where these programs keep sessions. Files of nobody are passed
-over. Nothing that is read is changed.
+		Long: "Takes over what these programs keep of their sessions:\n" + importLabels() + "\n\n" + `PATH is a file, or a folder with all below it; the home directory stands for
+the folders in it where these programs keep sessions. Files of nobody are
+passed over. Nothing that is read is changed.
 
-A second import finds what is there already and takes only what is new: it goes
-on with a session that has grown, as long as nobody else did, and else makes a
-new one beside it. A file that cannot be read is named and skipped; then the exit
-code is 1. The report says what was kept, what stands in another shape, and what
-could not be kept, and why.`,
+A second import finds what is there already and takes only what is new: it
+goes on with a session that has grown, as long as nobody else did, and else
+makes a new one beside it. A file that cannot be read is named and skipped;
+then the exit code is 1. The report says what was kept, what stands in another
+shape, and what could not be kept, and why.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.importNothing()

@@ -44,21 +44,22 @@ func (a *app) newSendCommand() *cobra.Command {
 		Use:   "send TARGET [TEXT...]",
 		Short: "Give input to a session, wherever it is worked on",
 		Long: `Puts TEXT into the inbox of a session and ends when it is stored there: an
-outcrop worker, or whoever goes on with the session, answers it. Without TEXT, or
-with a last word -, stdin is read. With --new a session is made for it:
+outcrop worker, or whoever goes on with the session, answers it. Without TEXT,
+or with a last word -, stdin is read. With --new a session is made for it:
 
   outcrop send --new "Summarise the reports in this folder."
 
-In a realm (nats://) whoever holds the session is asked to take the input; when
-nobody does, this program puts it in by itself. Elsewhere a session that another
-program holds is refused (exit 4).
+In a realm (nats://) whoever holds the session is asked to take the input;
+when nobody does, this program puts it in by itself. Elsewhere a session that
+another program holds is refused (exit 4).
 
-Each input has a message id. Sending again with the same --id puts in nothing: it
-says where the input is. So a script may repeat a send whose answer was lost.
+Each input has a message id. Sending again with the same --id puts in nothing:
+it says where the input is. So a script may repeat a send whose answer was
+lost.
 
---cancel ends the turn that runs and drops what is pending. --questions lists the
-calls that wait for somebody's approval, --allow and --refuse answer one; TEXT is
-then the reason of a refusal.`,
+--cancel ends the turn that runs and drops what is pending. --questions lists
+the calls that wait for somebody's approval, --allow and --refuse answer one;
+TEXT is then the reason of a refusal.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error { return s.do(c.Context(), args) },
 	}
