@@ -69,7 +69,7 @@ func (f envFault) String() string {
 // out of contract is returned as it is and refused at admission, so that a
 // reader can still show it.
 func DecodeEvent(line []byte) (Event, error) {
-	e := Event{line: line[:len(line):len(line)], state: textValid | inLine}
+	e := Event{line: line[:len(line):len(line)], state: inLine}
 	i := jsonwire.Space(line, 0)
 	if i >= len(line) {
 		return e, &jsonwire.SyntaxError{Offset: i, Msg: "empty line"}
@@ -190,11 +190,16 @@ func DecodeEvent(line []byte) (Event, error) {
 		e.state |= seqUnknown
 	}
 	e.bad = fault
+	e.state |= textValid
 	if e.tag == noTag {
 		e.tag = foreignTag
 	}
 	return e, nil
 }
+
+// Sound reports whether Line is known to be the text of one event: DecodeEvent
+// read it, or a session or an Encoder wrote it.
+func (e *Event) Sound() bool { return e.line != nil && e.state&textValid != 0 && e.bad == envGood }
 
 // class is the class of the event's type.
 func (e *Event) class() class {

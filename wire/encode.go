@@ -17,6 +17,9 @@ import (
 type Encoder struct {
 	// Unpacked writes every event on a line of its own.
 	Unpacked bool
+	// Quick compresses about twice as fast, to about an eighth more: for whole
+	// logs, which nobody wants to wait for.
+	Quick bool
 
 	enc  Encoding
 	text []byte
@@ -118,18 +121,27 @@ func (e *Encoder) put(dst, text []byte) []byte {
 	if e.enc != Zstd {
 		return append(dst, text...)
 	}
-	z := encoders.Get().(*zstd.Encoder)
-	defer encoders.Put(z)
+	pool := &encoders
+	if e.Quick {
+		pool = &quickEncoders
+	}
+	z := pool.Get().(*zstd.Encoder)
+	defer pool.Put(z)
 	return z.EncodeAll(text, dst)
 }
 
 // encoders holds idle encoders: a process may have a thousand sessions open
 // that write now and then, and an encoder has tables of a megabyte or more.
-var encoders = sync.Pool{New: func() any {
+var (
+	encoders      = sync.Pool{New: func() any { return newZstd(zstd.SpeedDefault) }}
+	quickEncoders = sync.Pool{New: func() any { return newZstd(zstd.SpeedFastest) }}
+)
+
+func newZstd(level zstd.EncoderLevel) *zstd.Encoder {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true),
-		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(2<<20), zstd.WithLowerEncoderMem(true))
+		zstd.WithEncoderLevel(level), zstd.WithWindowSize(2<<20), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic("wire: options of the zstd encoder: " + err.Error()) // they are constants
 	}
 	return z
-}}
+}

@@ -72,6 +72,7 @@ type zstdSource struct {
 	borders []border
 	scratch []byte
 	stopped bool
+	reuse   bool // who takes a piece is done with it at once
 }
 
 // enough is how much text is worth a hand-over.
@@ -139,6 +140,10 @@ func (s *zstdSource) copy(text []byte) bool {
 	for len(text) > 0 && !s.stopped {
 		if len(s.arena) == cap(s.arena) {
 			s.flush(nil)
+			if s.reuse && cap(s.arena) > 0 {
+				s.arena, s.from = s.arena[:0], 0
+				continue
+			}
 			// Small logs get a small arena.
 			s.arena, s.from = make([]byte, 0, min(block, max(len(text), int(min(block, 16*(s.size-s.off)))))), 0
 		}

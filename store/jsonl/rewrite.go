@@ -58,11 +58,12 @@ func (l *lease) rewrite(ctx context.Context, change changing) (err error) {
 		return pathProblem("rewrite", l.path, err)
 	}
 	l.encoder = wire.NewEncoder(l.enc)
-	var given store.Digest
-	if err := n.write(ctx, given.Through(recs)); err != nil {
+	l.encoder.Quick = true
+	given := newTally()
+	if err := n.write(ctx, given.through(recs)); err != nil {
 		return err
 	}
-	if err := n.compare(&given); err != nil {
+	if err := n.compare(given); err != nil {
 		return err
 	}
 	temp := n.temp.Name()
