@@ -95,6 +95,9 @@ func (w *Worker) consider(ctx context.Context, in store.Info, force bool) bool {
 			if ctx.Err() == nil && !errors.Is(err, outcrop.ErrNotFound) {
 				w.log.Debug("a session cannot be looked at", "session", in.ID, "err", err)
 			}
+			if !errors.Is(err, outcrop.ErrDamaged) && !errors.Is(err, outcrop.ErrUnsupported) && !errors.Is(err, outcrop.ErrRefused) {
+				return false // the next look may be luckier
+			}
 			due = &store.Due{} // nothing is done in it until it changes
 		}
 	}

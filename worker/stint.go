@@ -20,6 +20,7 @@ type came struct {
 	gone      bool // the session is not in the store
 	elsewhere bool // somebody else holds it
 	failed    bool // it is to be tried again, later
+	away      bool // it failed because the store cannot be reached
 	more      bool // something is left to be done
 }
 
@@ -62,7 +63,7 @@ func (w *Worker) stint(ctx context.Context, id string, force bool) came {
 		return came{elsewhere: true}
 	case err != nil:
 		w.log.Warn("a session cannot be worked on", "session", id, "err", err)
-		return came{failed: true, err: err}
+		return came{failed: true, away: w.away(ctx, id), more: true, err: err}
 	}
 	st.s = s
 	w.log.Info("a session was taken", "session", id, "events", s.Session().Len())
@@ -75,6 +76,9 @@ func (w *Worker) stint(ctx context.Context, id string, force bool) came {
 			c.failed = true
 		}
 	}
+	if c.failed && c.err != nil {
+		c.away = w.away(ctx, id)
+	}
 	w.o.Observe(Happening{Kind: Handed, Session: id, Err: c.err, Took: time.Since(begun)})
 	w.log.Info("a session was handed back", "session", id, "events", s.Session().Len())
 	if c.more && w.o.Bus != nil && (w.isEnding() || st.isLost()) {
@@ -84,6 +88,24 @@ func (w *Worker) stint(ctx context.Context, id string, force bool) came {
 		}
 	}
 	return c
+}
+
+// awayWithin is how long a store may take to say something about a session before
+// it counts as one that cannot be reached.
+const awayWithin = 2 * time.Second
+
+// away reports that what failed is the store and not the session: with every
+// session that is tried while servers are away the pause before the next try would
+// grow, and last long after they are back.
+func (w *Worker) away(ctx context.Context, id string) bool {
+	l, ok := w.o.Store.(store.Looker)
+	if !ok {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, awayWithin)
+	defer stop()
+	_, err := l.Look(ctx, id)
+	return err != nil && !errors.Is(err, outcrop.ErrNotFound)
 }
 
 func (w *Worker) isEnding() bool {

@@ -298,9 +298,19 @@ func (w *Worker) lookAside(ctx context.Context) {
 	}
 	w.looking = true
 	w.work.Go(func() {
-		_ = w.lookThrough(ctx, false) // noted, and told by Load
+		err := w.lookThrough(ctx, false) // noted, and told by Load
+		if err != nil {
+			// The servers may be back long before the next look is due.
+			timer := time.NewTimer(backOffAway)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		}
 		w.mu.Lock()
 		w.looking = false
+		w.look = w.look || err != nil
 		w.mu.Unlock()
 		w.nudge()
 	})
@@ -400,6 +410,7 @@ func (w *Worker) slot(n int) {
 const (
 	backOffFirst = time.Second
 	backOffMost  = 5 * time.Minute
+	backOffAway  = 2 * time.Second // when it is the store that failed
 )
 
 // one works on one session, and decides when it is to be looked at again.
@@ -418,6 +429,8 @@ func (w *Worker) one(ctx context.Context, id string, force bool) {
 	case what.gone:
 		delete(w.known, id)
 		return
+	case what.away:
+		k.before = time.Now().Add(backOffAway)
 	case what.failed:
 		k.fails++
 		k.before = time.Now().Add(min(backOffFirst<<min(k.fails-1, 20), backOffMost))

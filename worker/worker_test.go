@@ -602,3 +602,75 @@ func TestATurnIsGoneOnWithAfterALapseThatNobodyUsed(t *testing.T) {
 		}
 	})
 }
+
+// distant is a store that can be out of reach.
+type distant struct {
+	store.Store
+	away atomic.Bool
+}
+
+var errAway = errors.New("no servers")
+
+func (s *distant) Acquire(ctx context.Context, id string) (store.Lease, error) {
+	if s.away.Load() {
+		return nil, errAway
+	}
+	return s.Store.Acquire(ctx, id)
+}
+
+func (s *distant) Look(ctx context.Context, id string) (store.Info, error) {
+	if s.away.Load() {
+		return store.Info{}, errAway
+	}
+	d, err := store.DueOf(ctx, s.Store, id)
+	return store.Info{ID: id, State: store.StateOK, Due: d}, err
+}
+
+func (s *distant) List(ctx context.Context, o store.ListOptions) ([]store.Info, error) {
+	if s.away.Load() {
+		return nil, errAway
+	}
+	return s.Store.List(ctx, o)
+}
+
+func TestAnOutageOfTheStoreDelaysNothingAfterwards(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newShop(t, true)
+		st := &distant{Store: s.st}
+		s.bus = &muted{Bus: s.bus}
+		s.sender.Bus, s.opener.bus = s.bus, s.bus
+		s.opener.st = st
+		_, end := s.open(func(o *worker.Options) { o.Store = st })
+		defer end()
+		synctest.Wait()
+		st.away.Store(true)
+		s.begin("s", "a") // of this it is told
+		s.bus.(*muted).on(true)
+		s.begin("s2", "b") // of this it is not
+		time.Sleep(20 * time.Minute)
+		st.away.Store(false)
+		began := time.Now()
+		for len(s.reasons("s")) == 0 || len(s.reasons("s2")) == 0 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it was answered %s after the store was back", took)
+		}
+	})
+}
+
+// muted is a bus whose wakes get lost when it is on.
+type muted struct {
+	worker.Bus
+	lost atomic.Bool
+}
+
+func (m *muted) on(lost bool) { m.lost.Store(lost) }
+
+func (m *muted) Wake(ctx context.Context, session string, each bool) error {
+	if m.lost.Load() {
+		return nil
+	}
+	return m.Bus.Wake(ctx, session, each)
+}
