@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"iter"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
 )
 
-// Importer stores what sources hold. One goroutine uses it.
+// Importer stores what sources hold. One goroutine uses it; see ImportAll for
+// what it does on others.
 type Importer struct {
 	Store store.Store
 	// Cwd maps working directories; nil: they stay as they are.
@@ -26,10 +29,22 @@ type Importer struct {
 	// Now is the clock, by which a source that a program is still writing is
 	// known; nil: every source is finished.
 	Now func() time.Time
-	// Progress hears of bytes of sources that are dealt with; nil: nobody.
+	// Progress hears of bytes of sources that are dealt with, one call at a time;
+	// nil: nobody.
 	Progress func(n int64)
 
-	ids map[[2]string]string // program and Source -> id under which it was stored
+	mu  sync.Mutex          // guards ids, and calls Progress one at a time
+	ids map[[2]string]noted // program and Source -> id under which it was stored
+
+	// A session is stored by one goroutine at a time. Who has it waits for nobody.
+	busy [64]sync.Mutex
+}
+
+// noted is the id under which a session was stored, and which of the sources
+// that are imported together it came from.
+type noted struct {
+	id string
+	at int
 }
 
 // maxCopies is how many sessions with other content may stand beside one.
@@ -39,13 +54,27 @@ const maxCopies = 1000
 // the source, or the rest of it, was skipped; sessions that are complete stay.
 // The error is about the importer itself: the context, the store.
 func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
+	return im.source(ctx, src, place{})
+}
+
+// place is where a source stands among those that are imported together.
+type place struct {
+	at int
+	// named waits for the sources before it that a session is named after; nil:
+	// all of them are done.
+	named func(session string)
+}
+
+func (im *Importer) source(ctx context.Context, src Source, p place) (*Report, error) {
 	r := &Report{Path: src.Path, Program: src.Format, Bytes: src.Size, Now: im.Now}
 	unfinished := false
 	var told int64
 	r.Progress = func(n int64) {
 		n = min(n, max(src.Size-told, 0))
 		if told += n; im.Progress != nil && n > 0 {
+			im.mu.Lock()
 			im.Progress(n)
+			im.mu.Unlock()
 		}
 	}
 	defer func() { r.Progress(src.Size) }()
@@ -57,7 +86,7 @@ func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
 		r.Err = problem(src.Path, 0, -1, err, "")
 		return r, nil
 	}
-	if known := im.remembered(ctx, src, stamp); known != nil {
+	if known := im.remembered(ctx, src, stamp, p); known != nil {
 		r.Sessions = known
 		return r, nil
 	}
@@ -68,7 +97,7 @@ func (im *Importer) Import(ctx context.Context, src Source) (*Report, error) {
 			}
 			unfinished = unfinished || s.Unfinished
 			var o Outcome
-			o, err = im.session(ctx, s, r)
+			o, err = im.session(ctx, s, r, p)
 			r.Sessions = append(r.Sessions, o)
 		}
 		if err != nil {
@@ -105,7 +134,7 @@ func (im *Importer) located(err error, src Source) error {
 
 // remembered is what an earlier run made of a source that did not change, when
 // all of that is still there.
-func (im *Importer) remembered(ctx context.Context, src Source, stamp string) []Outcome {
+func (im *Importer) remembered(ctx context.Context, src Source, stamp string, p place) []Outcome {
 	if im.State == nil || stamp == "" {
 		return nil
 	}
@@ -116,27 +145,54 @@ func (im *Importer) remembered(ctx context.Context, src Source, stamp string) []
 			return nil
 		}
 		sd.Close()
-		im.note(src.Format, known[i].Source, known[i].ID)
+		im.note(src.Format, known[i].Source, known[i].ID, p)
 	}
 	return known
 }
 
-func (im *Importer) note(program, source, id string) {
+func (im *Importer) note(program, source, id string, p place) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
 	if im.ids == nil {
-		im.ids = map[[2]string]string{}
+		im.ids = map[[2]string]noted{}
 	}
-	im.ids[[2]string{program, source}] = id
+	// Of several sources that have a session the last one counts.
+	if key := [2]string{program, source}; im.ids[key].at <= p.at {
+		im.ids[key] = noted{id, p.at}
+	}
+}
+
+// parent is what the program calls the session that this one came from; "": none.
+func (s *Session) parent() string {
+	if s.Log != nil && s.Log.Header.ParentSession != nil {
+		return *s.Log.Header.ParentSession
+	}
+	return s.Parent
+}
+
+// noted is the id under which a session was stored that another one came from.
+func (im *Importer) noted(program, source string, p place) (string, bool) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	n, ok := im.ids[[2]string{program, source}]
+	return n.id, ok && n.at <= p.at
 }
 
 // session stores one session, or finds that it is there.
-func (im *Importer) session(ctx context.Context, s *Session, r *Report) (Outcome, error) {
+func (im *Importer) session(ctx context.Context, s *Session, r *Report, p place) (Outcome, error) {
 	o := Outcome{Source: s.Source, Title: s.Title, Verdict: Failed}
+	if p.named != nil {
+		p.named(s.parent())
+	}
+	busy := &im.busy[crc32.ChecksumIEEE([]byte(s.ID()))%uint32(len(im.busy))]
+	busy.Lock()
+	defer busy.Unlock()
 	opts := Options{Cwd: im.Cwd, Objects: store.ObjectsOf(im.Store), Report: r}
 	if im.DryRun && opts.Objects != nil {
 		opts.Objects = Measure
 	}
 	opts.ParentID = func(source string) string {
-		if id, ok := im.ids[[2]string{s.Program, source}]; ok {
+		if id, ok := im.noted(s.Program, source, p); ok {
 			return id
 		}
 		if s.Log != nil {
@@ -168,7 +224,7 @@ func (im *Importer) session(ctx context.Context, s *Session, r *Report) (Outcome
 				if o.Verdict = Imported; n > 0 {
 					o.Verdict = Copied
 				}
-				im.note(s.Program, s.Source, o.ID)
+				im.note(s.Program, s.Source, o.ID, p)
 			}
 			return o, err
 		}
@@ -201,7 +257,7 @@ func (im *Importer) session(ctx context.Context, s *Session, r *Report) (Outcome
 			}
 			o.Verdict = Continued
 		}
-		im.note(s.Program, s.Source, o.ID)
+		im.note(s.Program, s.Source, o.ID, p)
 		return o, nil
 	}
 	return o, &outcrop.Error{Op: "import", Session: s.ID(), Seq: -1, Offset: -1, Err: store.ErrExists,

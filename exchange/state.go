@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
@@ -20,6 +21,7 @@ import (
 // that an import that was stopped goes on where it was.
 type State struct {
 	path    string
+	mu      sync.Mutex               // guards what follows
 	entries map[[3]string]remembered // store, format and path
 	out     *os.File
 	err     error // why nothing is written any more
@@ -77,6 +79,8 @@ func (s *State) add(line []byte) {
 }
 
 func (s *State) find(store string, src Source, stamp string) []Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	e, ok := s.entries[[3]string{store, src.Format, src.Path}]
 	if !ok || e.stamp != stamp || len(e.sessions) == 0 {
 		return nil
@@ -87,7 +91,12 @@ func (s *State) find(store string, src Source, stamp string) []Outcome {
 // remember writes down what was made of a source. That it could not is told by
 // Close: an import does not end for it.
 func (s *State) remember(store string, src Source, stamp string, sessions []Outcome) {
-	if stamp == "" || len(sessions) == 0 || s.err != nil {
+	if stamp == "" || len(sessions) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
 		return
 	}
 	key := [3]string{store, src.Format, src.Path}

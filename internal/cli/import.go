@@ -154,8 +154,7 @@ func (a *app) imports(ctx context.Context, paths []string, f importFlags) error 
 	defer bar.End()
 	var done int64
 	im.Progress = func(n int64) { done += n; bar.At(done) }
-	for _, src := range sources {
-		r, err := im.Import(ctx, src)
+	for r, err := range im.ImportAll(ctx, sources) {
 		if err != nil {
 			bar.End()
 			return err
