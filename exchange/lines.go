@@ -6,6 +6,7 @@ import (
 	"hash"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/outcrop-dev/outcrop"
 )
@@ -24,7 +25,14 @@ type Line struct {
 	Long   bool   // it has more than MaxLine bytes; Text is its beginning
 }
 
-// Lines yields the lines of a text, empty ones too. sum, when it is not nil,
+// mark is the byte order mark that some editors put before a text.
+const mark = "\xef\xbb\xbf"
+
+// TrimMark is a text without a byte order mark at its beginning.
+func TrimMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte(mark)) }
+
+// Lines yields the lines of a text, empty ones too. A byte order mark before the
+// first line is no part of it. sum, when it is not nil,
 // gets every byte that was read. What is held is one line. An error of r ends
 // it.
 func Lines(r io.Reader, sum hash.Hash) iter.Seq2[Line, error] {
@@ -34,7 +42,7 @@ func Lines(r io.Reader, sum hash.Hash) iter.Seq2[Line, error] {
 		line := Line{Number: 1}
 		done, looked := 0, 0 // bytes of buf that were yielded, and that hold no line end
 		skipped := int64(0)  // bytes of a long line that are gone
-		ended := false
+		begun, ended := false, false
 		for {
 			if i := bytes.IndexByte(buf[looked:], '\n'); i >= 0 {
 				end := looked + i
@@ -84,6 +92,12 @@ func Lines(r io.Reader, sum hash.Hash) iter.Seq2[Line, error] {
 				sum.Write(buf[len(buf) : len(buf)+n])
 			}
 			buf = buf[:len(buf)+n]
+			if !begun && (len(buf) >= len(mark) || err != nil || !strings.HasPrefix(mark, string(buf))) {
+				begun = true
+				if bytes.HasPrefix(buf, []byte(mark)) {
+					done, looked, line.Offset = len(mark), len(mark), int64(len(mark))
+				}
+			}
 			if errors.Is(err, io.EOF) {
 				ended = true
 			} else if err != nil {

@@ -82,6 +82,11 @@ func Find(ctx context.Context, formats []Format, path, from string) iter.Seq2[So
 			return
 		}
 		if !fi.IsDir() {
+			if !fi.Mode().IsRegular() {
+				// A pipe would be waited for, and a device has no end.
+				fail(path, outcrop.ErrUnsupported, "it is neither a file nor a folder", "write what it holds into a file and import that")
+				return
+			}
 			src, ok, err := claim(use, path)
 			switch {
 			case err != nil:

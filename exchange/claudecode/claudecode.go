@@ -122,6 +122,7 @@ func Claims(path string, head []byte) bool {
 	if !strings.HasSuffix(path, ".jsonl") {
 		return false
 	}
+	head = exchange.TrimMark(head)
 	for n := 0; n < 20 && len(head) > 0; n++ {
 		line, rest, whole := bytes.Cut(head, []byte{'\n'})
 		head = rest
@@ -131,11 +132,13 @@ func Claims(path string, head []byte) bool {
 		}
 		if !whole && jsonwire.Valid(line) != nil {
 			// A first line that is longer than what is here.
-			return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"parentUuid":`)) && !bytes.Contains(line, []byte(`"payload":`))
+			if bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"parentUuid":`)) && !bytes.Contains(line, []byte(`"payload":`)) {
+				return true
+			}
 		}
 		if jsonwire.Valid(line) != nil {
 			// Its name alone says whose it is: it will be named as damaged.
-			return sessionName(stem(path)) && line[0] == '{'
+			return sessionName(stem(path))
 		}
 		kind, _ := jsonwire.Text(jsonwire.Get(line, "type"))
 		if !types[kind] {

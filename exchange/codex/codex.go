@@ -95,8 +95,11 @@ func Claims(path string, head []byte) bool {
 		defer z.Close()
 		text := make([]byte, exchange.HeadBytes)
 		n, _ := io.ReadFull(z, text) // the head may end inside a frame
-		return claims(text[:n])
+		// What cannot be unpacked at all has only its name: it will be named as
+		// damaged.
+		return claims(text[:n]) || n == 0 && len(head) > 0 && strings.HasPrefix(name, "rollout-")
 	case strings.HasSuffix(name, ".jsonl"):
+		head = exchange.TrimMark(head)
 		line, _, _ := bytes.Cut(head, []byte{'\n'})
 		return claims(head) || strings.HasPrefix(name, "rollout-") && jsonwire.Valid(line) != nil
 	case strings.HasSuffix(name, ".json"):
@@ -108,6 +111,7 @@ func Claims(path string, head []byte) bool {
 }
 
 func claims(head []byte) bool {
+	head = exchange.TrimMark(head)
 	line, _, whole := bytes.Cut(head, []byte{'\n'})
 	if jsonwire.Valid(line) != nil {
 		// A first line that is longer than the head.
