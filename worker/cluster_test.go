@@ -248,6 +248,7 @@ func (f *fleet) strike(ctx context.Context) error {
 // cut off and ended at random while input comes. Then each acknowledged input was
 // answered once, no tool call ran twice, and every log is a good one.
 func TestWorkersAndServersThatDie(t *testing.T) {
+	t.Parallel() // it waits for others most of the time
 	sessions, strikes := 40, 12
 	switch {
 	case *long:

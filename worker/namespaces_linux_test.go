@@ -111,7 +111,8 @@ func (w *network) configure(dir string) {
 // The same as with lines that are closed, with machines whose cables are pulled:
 // nobody is told that a line is gone.
 func TestMachinesWhoseCablesArePulled(t *testing.T) {
-	sessions, strikes := 12, 5
+	t.Parallel() // it waits for others most of the time
+	sessions, strikes := 8, 3
 	switch {
 	case *long:
 		sessions, strikes = 60, 40
