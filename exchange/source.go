@@ -60,8 +60,9 @@ func FileStamp(path string) (string, error) {
 // Find yields the sources at a path, a file or a folder with all below it, in
 // the order of their names. from names one format; "": each file is the first
 // format's that claims it, and files of none are passed over. A file that was
-// named itself and is nobody's is an error, and so is a folder that cannot be
-// read. Symbolic links below a folder are not followed.
+// named itself may have any ending, its content tells; when it is nobody's, that
+// is an error, and so is a folder that cannot be read. Symbolic links below a
+// folder are not followed.
 func Find(ctx context.Context, formats []Format, path, from string) iter.Seq2[Source, error] {
 	return func(yield func(Source, error) bool) {
 		fail := func(p string, err error, msg, hint string) bool {
@@ -87,7 +88,7 @@ func Find(ctx context.Context, formats []Format, path, from string) iter.Seq2[So
 				fail(path, outcrop.ErrUnsupported, "it is neither a file nor a folder", "write what it holds into a file and import that")
 				return
 			}
-			src, ok, err := claim(use, path)
+			src, ok, err := claimNamed(use, path)
 			switch {
 			case err != nil:
 				fail(path, err, "", "")

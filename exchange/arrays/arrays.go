@@ -32,6 +32,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -192,6 +193,22 @@ func isLines(path string) bool {
 	return false
 }
 
+// areLines tells by the ending of a file, or else by its first line, whether it is
+// one of lines: a line that is no JSON by itself is the beginning of a value.
+func areLines(path string, f io.ReadSeeker) (bool, error) {
+	if isLines(path) || strings.EqualFold(filepath.Ext(path), ".json") {
+		return isLines(path), nil
+	}
+	head := make([]byte, exchange.HeadBytes)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	line, _, whole := bytes.Cut(bytes.TrimLeft(head[:n], " \t\r\n\ufeff"), []byte{'\n'})
+	_, err = f.Seek(0, io.SeekStart)
+	return !whole || jsonwire.Valid(line) == nil, err
+}
+
 // file yields the sessions of a file.
 func (d Dialect) file(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
 	return func(yield func(*exchange.Session, error) bool) {
@@ -202,7 +219,10 @@ func (d Dialect) file(ctx context.Context, path string, r *exchange.Report) iter
 		}
 		defer f.Close()
 		each := d.List
-		if isLines(path) {
+		if lines, err := areLines(path, f); err != nil {
+			yield(nil, err)
+			return
+		} else if lines {
 			each = d.Lines
 		}
 		for s, err := range each(ctx, f, r) {

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
@@ -21,6 +22,9 @@ const maxWindow = 128 << 20
 // maxWhole is the longest file of the oldest form that is read: it is held as a
 // whole.
 const maxWhole = 256 << 20
+
+// zstdMagic begins a compressed file.
+const zstdMagic = "\x28\xb5\x2f\xfd"
 
 // rollout is one file.
 type rollout struct {
@@ -61,8 +65,8 @@ func (x *rollout) open(r *exchange.Report) (io.Reader, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	in := io.Reader(counter{f, r})
-	if !strings.HasSuffix(x.path, ".zst") {
+	in := bufio.NewReaderSize(counter{f, r}, 64<<10)
+	if magic, _ := in.Peek(len(zstdMagic)); string(magic) != zstdMagic && !strings.HasSuffix(x.path, ".zst") {
 		return in, func() { f.Close() }, nil
 	}
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
@@ -81,7 +85,11 @@ func (x *rollout) session() (*exchange.Session, error) {
 			return nil, err
 		}
 	} else if err := x.readHead(); err != nil {
-		return nil, err
+		// A file of the oldest form that has another ending.
+		if strings.HasSuffix(x.path, ".jsonl") || strings.HasSuffix(x.path, ".zst") || x.readWholeHead() != nil {
+			return nil, err
+		}
+		x.head.whole = true
 	}
 	if x.head.id == "" {
 		x.head.id = idOfName(x.path)
