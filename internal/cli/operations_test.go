@@ -228,7 +228,14 @@ func TestOperationsPage(t *testing.T) {
 	if got := other.refused("ls"); strings.Contains(got, "Go.") {
 		t.Error(got)
 	}
-	worker.refused("realm", "init", "tls://"+addresses[0]+"/team2", "--streams", "1")
+	const denied = "do not let this user do that"
+	if got := worker.refused("realm", "init", "tls://"+addresses[0]+"/team2", "--streams", "1"); !strings.Contains(got, denied) {
+		t.Errorf("a worker that makes a realm hears: %s", got)
+	}
+	clerk := as("worker", "TEAM_WORKER", "system_user = \"sys\"\nsystem_password_env = \"SYSTEM_PASSWORD\"\n")
+	if got := clerk.refused("realm", "check"); !strings.Contains(got, denied) {
+		t.Errorf("a worker that records a verdict hears: %s", got)
+	}
 	// Without TLS nobody comes in.
 	worker.env["OUTCROP_STORE"] = strings.Replace(realm, "tls:", "nats:", 1)
 	delete(worker.env, "OUTCROP_NATS_PASSWORD")

@@ -46,7 +46,7 @@ func (a *app) realmAddress(args []string) (string, error) {
 }
 
 // realm opens the realm of a realm command.
-func (a *app) realm(args []string) (*jetstream.Store, error) {
+func (a *app) realm(args []string, set ...func(*jetstream.Options)) (*jetstream.Store, error) {
 	address, err := a.realmAddress(args)
 	if err != nil {
 		return nil, err
@@ -54,6 +54,9 @@ func (a *app) realm(args []string) (*jetstream.Store, error) {
 	o, err := a.RealmOptions()
 	if err != nil {
 		return nil, err
+	}
+	for _, f := range set {
+		f(&o)
 	}
 	s, err := jetstream.New(address, o)
 	return s, exit.Misuse(err)
@@ -141,7 +144,9 @@ The exit code is 1 when something breaks the promise.`,
 }
 
 func (a *app) realmCheck(ctx context.Context, args []string, system string) error {
-	s, err := a.realm(args)
+	s, err := a.realm(args, func(o *jetstream.Options) {
+		o.Unsynced = func(string) {} // it finds that out, and says it
+	})
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/outcrop-dev/outcrop/internal/exit"
@@ -59,7 +60,8 @@ type Desk struct {
 	Logger  *slog.Logger
 	LogFile *os.File
 
-	shared store.Store // what OpenStore gives, nil: it opens one
+	shared   store.Store // what OpenStore gives, nil: it opens one
+	unsynced *sync.Once  // it was said that a realm may not sync
 }
 
 // Flags are the flags of every command.
@@ -102,7 +104,7 @@ func New(env Env) *Desk {
 		env.Program = startedAs()
 	}
 	return &Desk{Env: env, Out: bufio.NewWriterSize(env.Stdout, 64<<10), ErrOut: &diverted{w: env.Stderr},
-		Logger: slog.New(slog.DiscardHandler)}
+		Logger: slog.New(slog.DiscardHandler), unsynced: new(sync.Once)}
 }
 
 // Now is the clock in Unix milliseconds.

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"log/slog"
 	"path/filepath"
 
 	"github.com/outcrop-dev/outcrop/internal/config"
@@ -32,7 +33,19 @@ func (a *Desk) RealmOptions() (jetstream.Options, error) {
 	default:
 		auth.Token = a.Env.Getenv(n.TokenEnv)
 	}
-	return jetstream.Options{Auth: auth, Program: "outcrop", Now: a.Now, Logger: a.Logger}, nil
+	return jetstream.Options{Auth: auth, Program: "outcrop", Now: a.Now, Logger: a.Logger, Unsynced: a.noteUnsynced}, nil
+}
+
+// noteUnsynced says once a command that a realm may not keep what it
+// acknowledges, as a note; a log file has it as a warning. A command may open
+// the realm more than once.
+func (a *Desk) noteUnsynced(what string) {
+	a.unsynced.Do(func() {
+		a.Note("%s", what)
+		if a.LogFile != nil {
+			slog.New(slog.NewTextHandler(a.LogFile, nil)).Warn(what)
+		}
+	})
 }
 
 // SystemAuth is who asks the servers of a realm about themselves; nil when nobody

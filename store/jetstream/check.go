@@ -253,6 +253,12 @@ func (s *Store) recordVerdict(ctx context.Context, lk *link, v SyncVerdict) erro
 	if err != nil {
 		return s.failed("check", "", err)
 	}
+	put := func(r Realm, seq uint64) error {
+		return s.undenied(ctx, func(ctx context.Context) error {
+			_, err := kv.Update(ctx, recordKey, r.record(), seq)
+			return err
+		})
+	}
 	for range takeTries {
 		raw, err := lk.last(ctx, "KV_"+name, "$KV."+name+"."+recordKey)
 		if err != nil {
@@ -263,7 +269,7 @@ func (s *Store) recordVerdict(ctx context.Context, lk *link, v SyncVerdict) erro
 			return s.problem("check", outcrop.ErrUnsupported, err.Error(), "")
 		}
 		realm.Sync = v
-		if _, err = kv.Update(ctx, recordKey, realm.record(), raw.Seq); err == nil {
+		if err = put(realm, raw.Seq); err == nil {
 			return nil
 		}
 		if !conflict(err) {

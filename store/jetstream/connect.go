@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -135,6 +136,10 @@ func (s *Store) dialAs(ctx context.Context, a Auth) (*nats.Conn, natsjs.JetStrea
 			logger.Info("connected to the realm again", "store", s.Address(), "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if s.deny(err) {
+				logger.Info("the servers let something not through", "store", s.Address(), "error", err)
+				return
+			}
 			logger.Warn("the servers report an error", "store", s.Address(), "error", err)
 		}),
 	)
@@ -148,4 +153,44 @@ func (s *Store) dialAs(ctx context.Context, a Auth) (*nats.Conn, natsjs.JetStrea
 		return nil, nil, s.failed("open", "", err)
 	}
 	return nc, js, nil
+}
+
+// denial is what a server did not let this user publish.
+type denial struct {
+	at  time.Time
+	err error
+}
+
+// deny notes an error that says so, where somebody waits for an answer: words
+// to other programs, which need none, do not count.
+func (s *Store) deny(err error) bool {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return false
+	}
+	_, subject, found := strings.Cut(err.Error(), `Publish to "`)
+	if !found || strings.HasPrefix(subject, "outcrop.") && !strings.HasPrefix(subject, "outcrop."+s.addr.Name+".log.") {
+		return false
+	}
+	s.denied.Store(&denial{at: time.Now(), err: err})
+	s.asking.Range(func(_, cancel any) bool {
+		cancel.(context.CancelCauseFunc)(err)
+		return true
+	})
+	return true
+}
+
+// undenied does something that waits for answers, which do not come when a
+// server did not let the question through: it ends then. Servers do not say
+// whose question it was; what else is under way at that moment ends too, and
+// would have for the same reason in most cases.
+func (s *Store) undenied(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.asking.Store(&cancel, cancel)
+	defer s.asking.Delete(&cancel)
+	err := do(ctx)
+	if c := context.Cause(ctx); err != nil && errors.Is(c, nats.ErrPermissionViolation) {
+		return c
+	}
+	return err
 }

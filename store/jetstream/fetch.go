@@ -120,7 +120,7 @@ func (lk *link) try(ctx context.Context, do func(ctx context.Context) error) err
 	p := lk.s.patience(ctx)
 	defer p.stop()
 	for {
-		err := do(p.ctx)
+		err := lk.s.undenied(p.ctx, do)
 		if err == nil || !passing(err) {
 			return err
 		}
@@ -146,17 +146,19 @@ func passing(err error) bool {
 
 // patience is a loop that tries again, with growing pauses.
 type patience struct {
+	s     *Store
 	ctx   context.Context
 	outer context.Context
 	stop  context.CancelFunc
 	pause time.Duration
-	err   error // why it ended
+	began time.Time // of the try that is under way
+	err   error     // why it ended
 }
 
 var errPatience = errors.New("the servers could not be reached in time")
 
 func (s *Store) patience(ctx context.Context) *patience {
-	p := &patience{outer: ctx, pause: 20 * time.Millisecond}
+	p := &patience{s: s, outer: ctx, pause: 20 * time.Millisecond, began: time.Now()}
 	p.ctx, p.stop = context.WithTimeoutCause(ctx, s.opt.Patience, errPatience)
 	return p
 }
@@ -164,11 +166,18 @@ func (s *Store) patience(ctx context.Context) *patience {
 // again waits, and reports whether there is time for another try. err is why the
 // last one failed.
 func (p *patience) again(err error) bool {
+	if d := p.s.denied.Load(); d != nil && d.at.After(p.began) {
+		// Nobody answers what a server did not let through: it says so on the
+		// side, and would again.
+		p.err = d.err
+		return false
+	}
 	t := time.NewTimer(p.pause)
 	defer t.Stop()
 	p.pause = min(2*p.pause, time.Second)
 	select {
 	case <-t.C:
+		p.began = time.Now()
 		return true
 	case <-p.ctx.Done():
 		if p.err = context.Cause(p.outer); p.err == nil {

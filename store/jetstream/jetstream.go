@@ -53,6 +53,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -82,9 +83,13 @@ type Options struct {
 	// before its error is returned; 0 means 20 seconds. What is not acknowledged
 	// by then stays with the lease, and its next Sync tries again.
 	Patience time.Duration
-	// Logger hears of lost acknowledgements, lapsed leases and a realm whose
-	// servers may not sync; nil is silent.
+	// Logger hears of lost acknowledgements, lapsed leases and, unless Unsynced
+	// does, of a realm whose servers may not sync; nil is silent.
 	Logger *slog.Logger
+	// Unsynced hears once, at the first connection, that what is acknowledged may
+	// not be on disks: a sentence for people, by the record of the realm. It must
+	// not block. Nil: the Logger hears it.
+	Unsynced func(what string)
 	// Observe hears of each operation when it is done: "append", "take", "hand
 	// over", "read" or "list". It must not block. Nil: nobody does.
 	Observe func(op string, took time.Duration, err error)
@@ -104,6 +109,8 @@ type Store struct {
 	closed bool
 
 	worker worker
+	denied atomic.Pointer[denial] // the last one
+	asking sync.Map               // what undenied does: context.CancelCauseFunc by its address
 }
 
 var _ store.Store = (*Store)(nil)
@@ -214,12 +221,12 @@ func (s *Store) link(ctx context.Context) (*link, error) {
 		nc.Close()
 		return nil, err
 	}
-	switch lk.realm.Sync.State {
-	case SyncAlways:
-	case SyncNotAlways:
-		s.opt.Logger.Warn("the servers of the realm do not sync each write: what is acknowledged may be lost with the power of a majority", "store", s.Address())
-	default:
-		s.opt.Logger.Warn("it is unknown whether the servers of the realm sync each write; outcrop realm check with rights on the system account finds out", "store", s.Address())
+	if what := lk.realm.Sync.doubt(); what != "" {
+		if s.opt.Unsynced == nil {
+			s.opt.Logger.Warn(what, "store", s.Address())
+		} else {
+			s.opt.Unsynced(what)
+		}
 	}
 	s.lk, lk.heard = lk, time.Now()
 	return lk, nil

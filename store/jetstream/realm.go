@@ -37,6 +37,17 @@ type SyncVerdict struct {
 	Servers []ServerSync `json:"servers,omitempty"`
 }
 
+// doubt says what may become of what is acknowledged; "" when nothing may.
+func (v SyncVerdict) doubt() string {
+	switch v.State {
+	case SyncAlways:
+		return ""
+	case SyncNotAlways:
+		return "the servers of the realm do not sync each write: what is acknowledged may be lost with the power of a majority; outcrop realm check says which"
+	}
+	return "it is unknown whether the servers of the realm sync each write: outcrop realm check with rights on the system account finds out"
+}
+
 // SyncState is the short form of a SyncVerdict.
 type SyncState string
 

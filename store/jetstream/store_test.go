@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"golang.org/x/sync/errgroup"
@@ -501,6 +502,9 @@ system_account: SYS
 		ctx, stop := context.WithTimeout(bg, 3*time.Second)
 		if _, err := s.Read(ctx, try.id); err == nil {
 			t.Errorf("%s reads %s of realm %s", try.user, try.id, try.realm)
+		} else if try.user != "c" && !errors.Is(err, nats.ErrPermissionViolation) {
+			// What is not allowed is no silence of the servers.
+			t.Errorf("%s may not read realm %s, and hears: %v", try.user, try.realm, err)
 		}
 		if _, err := s.TakeOver(ctx, try.id); err == nil {
 			t.Errorf("%s takes %s of realm %s", try.user, try.id, try.realm)
