@@ -118,9 +118,13 @@ func (c *Chunk) AppendJSON(dst []byte) []byte {
 		dst = jsonwire.AppendString(dst, c.Text)
 	case BlockEnd:
 		dst = jsonwire.AppendIntMember(dst, "index", int64(c.Index))
-		dst = c.Block.AppendJSON(jsonwire.AppendMember(dst, "block"))
+		if c.Block != nil {
+			dst = c.Block.AppendJSON(jsonwire.AppendMember(dst, "block"))
+		}
 	case UsageChunk:
-		dst = c.Usage.AppendJSON(jsonwire.AppendMember(dst, "usage"))
+		if c.Usage != nil {
+			dst = c.Usage.AppendJSON(jsonwire.AppendMember(dst, "usage"))
+		}
 	case FinishChunk:
 		dst = c.Reason.AppendJSON(jsonwire.AppendMember(dst, "reason"))
 		if c.ReplayState != nil {

@@ -198,7 +198,7 @@ func (s *writer) chunk(ev *outcrop.Event) {
 		return
 	}
 	c, err := message.ParseChunk(jsonwire.Get(ev.Data, "chunk"))
-	if err != nil {
+	if err != nil || !fits(&c) {
 		return
 	}
 	s.begin()
@@ -221,6 +221,23 @@ func (s *writer) chunk(ev *outcrop.Event) {
 	}
 	s.chunks = append(s.chunks, c)
 	s.flush(answered, nil)
+}
+
+// fits reports whether a script can hold a chunk. A log can hold others: what a
+// chunk is made of is no reason to refuse one.
+func fits(c *message.Chunk) bool {
+	if c.Index < 0 || c.Index > 1_000_000 {
+		return false
+	}
+	switch c.Type {
+	case message.BlockStart, message.TextDelta, message.ReasoningDelta, message.ToolCallDelta, message.FinishChunk:
+		return true
+	case message.BlockEnd:
+		return c.Block != nil && (c.Block.Raw == nil || jsonwire.Kind(c.Block.Raw) == '{')
+	case message.UsageChunk:
+		return c.Usage != nil
+	}
+	return false
 }
 
 // answer says that an attempt succeeded; one that shows no chunk has its blocks.

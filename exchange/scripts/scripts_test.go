@@ -153,6 +153,40 @@ func TestGeneratedLogsArePlayedAsTheyWere(t *testing.T) {
 	})
 }
 
+// Chunks that a log may hold and a script may not are left out.
+func TestChunksOfNoShapeAreLeftOut(t *testing.T) {
+	const header = `{"type":"session","version":0,"id":"s1","createdAt":1,"delegationDepth":0}`
+	for _, chunk := range []string{`{"type":"block-end","index":0}`, `{"type":"block-end","index":0,"block":7}`, `{"type":"block-end","index":0,"block":null}`,
+		`{"type":"block-start"}`, `{"type":"usage"}`, `{"type":"usage","usage":[]}`, `{"type":"text-delta","index":-1,"text":5}`, `{"type":"tool-call-delta"}`,
+		`{"type":"text-delta","index":1e9}`, `{"type":"later"}`, `{}`, `7`, `null`, `{"type":"finish"}`, `{"type":"finish","reason":3}`, `{"type":"finish","reason":{"kind":"error"}}`} {
+		text := header + "\n"
+		for i, e := range []string{`"turn/start","data":{"turn":1}`, `"step/start","data":{"turn":1,"step":1}`,
+			`"assistant/chunk","data":{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"a"}}`,
+			`"assistant/chunk","data":{"turn":1,"step":1,"chunk":` + chunk + `}`,
+			`"assistant/chunk","data":{"turn":1,"step":1,"chunk":{"type":"finish","reason":{"kind":"stop"}}}`} {
+			text += fmt.Sprintf(`{"seq":%d,"time":1,"type":%s}`+"\n", i, e)
+		}
+		path := filepath.Join(t.TempDir(), "session.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		st, err := jsonl.File(path, jsonl.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range []bool{true, false} {
+			var out bytes.Buffer
+			rep, err := scripts.Write(context.Background(), &out, transcript.Stored(st, ""), scripts.Options{Raw: raw})
+			if err != nil || rep.Damage != nil {
+				t.Fatalf("%s: %v, %v", chunk, err, rep.Damage)
+			}
+			if _, err := script.Parse("x.jsonl", out.Bytes()); err != nil {
+				t.Errorf("%s: %v\n%s", chunk, err, out.Bytes())
+			}
+		}
+	}
+}
+
 // ExampleWrite writes the script of a log file.
 func ExampleWrite() {
 	st, _ := jsonl.File(filepath.Join("..", "..", "internal", "cli", "testdata", "sample.jsonl"), jsonl.Options{})
