@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,18 +20,28 @@ import (
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
 
+// source is the text of programs, as results of tools are: that of this module.
+var source = sync.OnceValue(func() string {
+	var b strings.Builder
+	files, _ := filepath.Glob(filepath.Join("..", "..", "*.go"))
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		b.Write(text)
+	}
+	return b.String()
+})
+
 // long is a session file of about so many bytes: turns of three calls each,
 // with thinking, and results of 6 KB that are written twice, as the program does.
 func long(size int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields(`the quick brown fox jumps over a lazy dog func return if err != nil { } fmt.Println("hello\n") package main import os`)
+	code := source()
 	prose := func(n int) string {
-		var b strings.Builder
-		for b.Len() < n {
-			b.WriteString(words[r.IntN(len(words))])
-			b.WriteByte("\n\t          "[r.IntN(12)]) // about one escape in 17 bytes, as code has
-		}
-		return fmt.Sprintf("%q", b.String())
+		at := r.IntN(len(code) - n)
+		return string(jsonwire.AppendString(nil, strings.ToValidUTF8(code[at:at+n], "")))
 	}
 	var out bytes.Buffer
 	n := 0

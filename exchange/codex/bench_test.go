@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,18 +19,28 @@ import (
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
 
+// source is the text of programs, as outputs of tools are: that of this module.
+var source = sync.OnceValue(func() string {
+	var b strings.Builder
+	files, _ := filepath.Glob(filepath.Join("..", "..", "*.go"))
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		b.Write(text)
+	}
+	return b.String()
+})
+
 // long is a rollout of about so many bytes: turns of three calls each, with
 // encrypted reasoning and outputs of 6 KB.
 func long(size int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields(`the quick brown fox jumps over a lazy dog func return if err != nil { } fmt.Println("hello\n") package main import os`)
+	code := source()
 	prose := func(n int) string {
-		var b strings.Builder
-		for b.Len() < n {
-			b.WriteString(words[r.IntN(len(words))])
-			b.WriteByte("\n\t          "[r.IntN(12)]) // about one escape in 17 bytes, as code has
-		}
-		return b.String()
+		at := r.IntN(len(code) - n)
+		return strings.ToValidUTF8(code[at:at+n], "")
 	}
 	var out bytes.Buffer
 	n := int64(0)
@@ -47,7 +58,7 @@ func long(size int) []byte {
 			put(item(`{"type":"reasoning","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"` + strings.Repeat("gAAA", 200) + `"}`))
 			put(call(id))
 			put(tokens(int(n), 9, 3, 2))
-			put(item(fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":%q}`, id, prose(6000))))
+			put(item(`{"type":"function_call_output","call_id":"` + id + `","output":` + string(jsonwire.AppendString(nil, prose(6000))) + `}`))
 		}
 		put(says(prose(500)))
 		put(complete)

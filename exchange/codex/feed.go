@@ -105,12 +105,28 @@ type frame struct {
 	kind    string
 	at      int64
 	payload []byte // nil: the line has no frame
+	item    fields // of payload
 	state   bool   // it is one of the program's state, of the older form
 }
 
-// readFrame checks a line and reads its frame in one walk.
+// readFrame checks a line, and reads its frame and what that holds, in one walk.
 func readFrame(line []byte) (fr frame, err error) {
-	err = jsonwire.Object(line, func(name, v []byte, _ int) {
+	err = jsonwire.WholeObject(line, func(name []byte, at int) (end int, err error) {
+		if string(name) == "payload" && at < len(line) && line[at] == '{' {
+			fr.item = fields{}
+			end, err = jsonwire.ObjectAt(line, at, func(name []byte, at int) (end int, err error) {
+				if end, err = jsonwire.Value(line, at); err == nil {
+					fr.item.set(name, line[at:end:end])
+				}
+				return end, err
+			})
+		} else {
+			end, err = jsonwire.Value(line, at)
+		}
+		if err != nil {
+			return end, err
+		}
+		v := line[at:end:end]
 		switch string(name) {
 		case "type":
 			fr.kind = text(v)
@@ -121,6 +137,7 @@ func readFrame(line []byte) (fr frame, err error) {
 		case "record_type":
 			fr.state = true
 		}
+		return end, nil
 	})
 	return fr, err
 }
@@ -136,7 +153,8 @@ func (f *feed) line(fr *frame) error {
 	}
 	switch fr.kind {
 	case "response_item":
-		return f.item(payload, at)
+		fr.item.complete()
+		return f.read(&fr.item, payload, at)
 	case "turn_context":
 		f.turnContext(payload)
 	case "compacted":
@@ -191,64 +209,24 @@ func (f *feed) part(block message.Block, state json.RawMessage, at int64) error 
 	return nil
 }
 
-// fields are the members of a response item, as spans, from one walk.
-type fields struct {
-	kind, role, id, callID, name, namespace                     string
-	arguments, input, output, success, action, summary, content []byte
-	encrypted, result                                           []byte
-}
-
-func fieldsOf(v []byte) (i fields) {
-	for k, m := range jsonwire.Members(v) {
-		switch string(k) {
-		case "type":
-			i.kind = text(m)
-		case "role":
-			i.role = text(m)
-		case "id":
-			i.id = text(m)
-		case "call_id":
-			i.callID = text(m)
-		case "name":
-			i.name = text(m)
-		case "namespace":
-			i.namespace = text(m)
-		case "arguments":
-			i.arguments = m
-		case "input":
-			i.input = m
-		case "output":
-			i.output = m
-		case "success":
-			i.success = m
-		case "action":
-			i.action = m
-		case "summary":
-			i.summary = m
-		case "content":
-			i.content = m
-		case "encrypted_content":
-			i.encrypted = m
-		case "result":
-			i.result = m
-		}
-	}
-	if i.callID == "" {
-		i.callID = i.id
-	}
-	i.name = i.namespace + i.name
-	return i
-}
-
 // item takes a response item.
 func (f *feed) item(v []byte, at int64) error {
-	i := fieldsOf(v)
+	var i fields
+	for name, m := range jsonwire.Members(v) {
+		i.set(name, m)
+	}
+	i.complete()
+	return f.read(&i, v, at)
+}
+
+// read takes a response item that was taken apart.
+func (f *feed) read(i *fields, v []byte, at int64) error {
 	switch i.kind {
 	case "message":
-		return f.message(&i, at)
+		return f.message(i, at)
 	case "":
 		if i.role != "" {
-			return f.message(&i, at)
+			return f.message(i, at)
 		}
 		f.b.Dropped("item", "it has no type")
 		return nil
@@ -285,36 +263,9 @@ func (f *feed) item(v []byte, at int64) error {
 		return nil
 	}
 	if strings.HasSuffix(i.kind, "_output") {
-		return f.output(&i, at)
+		return f.output(i, at)
 	}
 	return f.part(f.b.Raw("item "+i.kind, v), nil, at)
-}
-
-// reasoning is the text of a reasoning item: its summary, and what else of it
-// can be read.
-func (i *fields) reasoning() string {
-	var parts []string
-	for _, list := range [...][]byte{i.summary, i.content} {
-		for e := range jsonwire.Elements(list) {
-			if t := text(jsonwire.Get(e, "text")); t != "" {
-				parts = append(parts, t)
-			}
-		}
-	}
-	return strings.Join(parts, "\n\n")
-}
-
-// state is what the provider wants back with a reasoning item; nil: nothing.
-func (i *fields) state() json.RawMessage {
-	e := text(i.encrypted)
-	if e == "" {
-		return nil
-	}
-	dst := []byte{'{'}
-	if i.id != "" {
-		dst = jsonwire.AppendStringMember(dst, "id", i.id)
-	}
-	return append(jsonwire.AppendStringMember(dst, "encryptedContent", e), '}')
 }
 
 // content reads the content of a message or of an output.

@@ -73,9 +73,22 @@ func TextAt(b []byte, i int) (s string, end int, ok bool) {
 
 // Object checks that a text is one JSON object, white space around it allowed,
 // and tells its members while it does: the name as it stands between its quotes,
-// and the span of the value, which is valid, with the offset where it begins. The error is that of Valid, or
-// ErrNotObject for a value of another kind.
+// and the span of the value, which is valid, with the offset where it begins. The
+// error is that of Valid, or ErrNotObject for a value of another kind.
 func Object(b []byte, member func(key, value []byte, at int)) error {
+	return WholeObject(b, func(key []byte, at int) (int, error) {
+		end, err := Value(b, at)
+		if err == nil {
+			member(key, b[at:end:end], at)
+		}
+		return end, err
+	})
+}
+
+// WholeObject is Object for who goes over values himself: member is told where a
+// value begins, checks it, as Value and ObjectAt do, and returns the offset
+// behind it.
+func WholeObject(b []byte, member func(key []byte, at int) (end int, err error)) error {
 	i := Space(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		if err := Valid(b); err != nil {
@@ -83,45 +96,51 @@ func Object(b []byte, member func(key, value []byte, at int)) error {
 		}
 		return ErrNotObject
 	}
-	i = Space(b, i+1)
-	for first := true; ; first = false {
-		if i >= len(b) {
-			return &SyntaxError{Offset: i, Msg: "text ends inside an object"}
-		}
-		if b[i] == '}' && first {
-			i++
-			break
-		}
-		if b[i] != '"' {
-			return &SyntaxError{Offset: i, Msg: "member name missing"}
-		}
-		end, err := String(b, i)
-		if err != nil {
-			return err
-		}
-		key := b[i+1 : end-1]
-		if i = Space(b, end); i >= len(b) || b[i] != ':' {
-			return &SyntaxError{Offset: i, Msg: "colon missing"}
-		}
-		i = Space(b, i+1)
-		if end, err = Value(b, i); err != nil {
-			return err
-		}
-		member(key, b[i:end:end], i)
-		if i = Space(b, end); i < len(b) && b[i] == ',' {
-			i = Space(b, i+1)
-			continue
-		}
-		if i < len(b) && b[i] == '}' {
-			i++
-			break
-		}
-		return &SyntaxError{Offset: i, Msg: "expected , or }"}
+	i, err := ObjectAt(b, i, member)
+	if err != nil {
+		return err
 	}
 	if i = Space(b, i); i != len(b) {
 		return &SyntaxError{Offset: i, Msg: "trailing bytes after the object"}
 	}
 	return nil
+}
+
+// ObjectAt is WholeObject for the object whose opening brace stands at offset i
+// of a text. It returns the offset behind it.
+func ObjectAt(b []byte, i int, member func(key []byte, at int) (end int, err error)) (int, error) {
+	i = Space(b, i+1)
+	for first := true; ; first = false {
+		if i >= len(b) {
+			return i, &SyntaxError{Offset: i, Msg: "text ends inside an object"}
+		}
+		if b[i] == '}' && first {
+			return i + 1, nil
+		}
+		if b[i] != '"' {
+			return i, &SyntaxError{Offset: i, Msg: "member name missing"}
+		}
+		end, err := String(b, i)
+		if err != nil {
+			return i, err
+		}
+		key := b[i+1 : end-1]
+		if i = Space(b, end); i >= len(b) || b[i] != ':' {
+			return i, &SyntaxError{Offset: i, Msg: "colon missing"}
+		}
+		i = Space(b, i+1)
+		if end, err = member(key, i); err != nil {
+			return end, err
+		}
+		if i = Space(b, end); i < len(b) && b[i] == ',' {
+			i = Space(b, i+1)
+			continue
+		}
+		if i < len(b) && b[i] == '}' {
+			return i + 1, nil
+		}
+		return i, &SyntaxError{Offset: i, Msg: "expected , or }"}
+	}
 }
 
 // ErrNotObject is Object's error for JSON of another kind.
