@@ -91,11 +91,11 @@ func TestGoingOnComesBeforeWhatWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := start(t, live, scripted(t, `{"expect":{"contains":"go on"},"text":"1"}`, `{"expect":{"contains":"later"},"text":"2"}`))
-		if _, err := a.GoOn(background, named("g", "go on")); err != nil {
-			t.Fatal(err)
-		}
 		if _, err := a.GoOn(background, named("a", "again")); !errors.Is(err, agent.ErrInput) {
 			t.Errorf("an id that is pending: %v", err)
+		}
+		if _, err := a.GoOn(background, named("g", "go on")); err != nil {
+			t.Fatal(err)
 		}
 		if out := wait(t, a); out.Turn != 2 || out.Reason.Kind != outcrop.Completed {
 			t.Errorf("%+v", out)
