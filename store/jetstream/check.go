@@ -264,7 +264,7 @@ func (s *Store) recordVerdict(ctx context.Context, lk *link, v SyncVerdict) erro
 		if err != nil {
 			return s.failed("check", "", err)
 		}
-		realm, err := parseRealm(raw.Data)
+		realm, err := parseRealm(raw.Data, s.addr.Name)
 		if err != nil {
 			return s.problem("check", outcrop.ErrUnsupported, err.Error(), "")
 		}

@@ -261,8 +261,11 @@ func (s *Store) readRealm(ctx context.Context, lk *link) (Realm, error) {
 		return Realm{}, s.problem("open", outcrop.ErrNotFound, "there is no realm "+s.addr.Name, "outcrop realm init "+s.Address()+" makes one")
 	case err != nil:
 		return Realm{}, s.failed("open", "", err)
+	case len(raw.Data) == 0: // a mark of the key-value bucket
+		return Realm{}, s.problem("open", outcrop.ErrNotFound, "the record of the realm "+s.addr.Name+" was removed; its streams may be there",
+			"outcrop realm init with --streams and --lease as the realm was made writes it anew, and leaves the streams as they are")
 	}
-	r, err := parseRealm(raw.Data)
+	r, err := parseRealm(raw.Data, s.addr.Name)
 	if err != nil {
 		return Realm{}, s.problem("open", outcrop.ErrUnsupported, err.Error(), "")
 	}
@@ -317,6 +320,8 @@ func (s *Store) failed(op, id string, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrPermissionViolation):
 		msg, hint = "the servers do not let this user do that: "+err.Error(), "give credentials with --creds, or in [nats] of the configuration; docs/operations.md lists the permissions"
+	case errors.Is(err, natsjs.ErrStreamNotFound), errors.Is(err, natsjs.ErrBucketNotFound):
+		msg, hint = "a stream or bucket of the realm is missing", "outcrop realm check says which; restore it from a backup (outcrop realm init makes an empty one)"
 	case errors.Is(err, natsjs.ErrJetStreamNotEnabled), errors.Is(err, natsjs.ErrJetStreamNotEnabledForAccount):
 		msg, hint = err.Error(), "switch JetStream on for this account"
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, natsjs.ErrNoStreamResponse):

@@ -196,6 +196,10 @@ func (l *Lease) take(ctx context.Context, id string, last message) error {
 	if err := l.s.worker.begin(ctx, l.lk); err != nil {
 		return err
 	}
+	if last.Epoch >= maxCounter {
+		return l.s.sessionProblem("open", id, "", outcrop.ErrDamaged, fmt.Sprintf("message %d of stream %s has the epoch %d: there is none behind it", last.Stored, last.Stream, last.Epoch),
+			"no writer of ours comes so far: copy the session from another place")
+	}
 	m := message{Kind: kindTake, Seq: outcrop.Seq(last.Head.Events), Epoch: last.Epoch + 1, Gen: last.Gen, Chain: last.Chain, Owner: l.s.id, Head: last.Head}
 	f := l.lk.prepare(id, m, last.Stored)
 	seq, err := l.lk.settle(ctx, f)

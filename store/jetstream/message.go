@@ -142,6 +142,9 @@ func parseMessage(h nats.Header, body []byte, bodyless bool) (message, error) {
 	return m, nil
 }
 
+// maxCounter bounds what counts up: the next one is a number of the same field.
+const maxCounter = 1 << 53
+
 func badField(h nats.Header, field string) error {
 	return fmt.Errorf("%w: the header field %s is %s", outcrop.ErrDamaged, field, strconv.Quote(clip(h.Get(field))))
 }
@@ -163,14 +166,14 @@ func parseBody(h nats.Header, body []byte, bodyless bool) (message, error) {
 		return bad(fieldSeq)
 	}
 	m.Seq = outcrop.Seq(seq)
-	if m.Count, err = strconv.ParseInt(h.Get(fieldCount), 10, 64); err != nil || m.Count < 0 || m.Count > 1<<53 || !m.holdsEvents() && m.Count != 0 || m.Kind == kindBase && seq != 0 {
+	if m.Count, err = strconv.ParseInt(h.Get(fieldCount), 10, 64); err != nil || m.Count < 0 || m.Count > maxCounter || !m.holdsEvents() && m.Count != 0 || m.Kind == kindBase && seq != 0 {
 		return bad(fieldCount)
 	}
-	if m.Epoch, err = strconv.ParseUint(h.Get(fieldEpoch), 10, 64); err != nil || m.Epoch == 0 {
+	if m.Epoch, err = strconv.ParseUint(h.Get(fieldEpoch), 10, 64); err != nil || m.Epoch == 0 || m.Epoch > maxCounter {
 		return bad(fieldEpoch)
 	}
 	if g := h.Get(fieldGen); g != "" {
-		if m.Gen, err = strconv.ParseUint(g, 10, 64); err != nil {
+		if m.Gen, err = strconv.ParseUint(g, 10, 64); err != nil || m.Gen > maxCounter {
 			return bad(fieldGen)
 		}
 	}

@@ -43,7 +43,7 @@ func drawHead(t *rapid.T, events int64) head {
 func TestAMessageComesBackAsItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := message{Kind: rapid.SampledFrom([]kind{kindBatch, kindBase, kindTake, kindFree, kindRemove}).Draw(t, "kind"),
-			Epoch: rapid.Uint64Min(1).Draw(t, "epoch"), Gen: rapid.Uint64().Draw(t, "gen"), Owner: rapid.SampledFrom([]string{"", "w-1"}).Draw(t, "owner")}
+			Epoch: rapid.Uint64Range(1, maxCounter).Draw(t, "epoch"), Gen: rapid.Uint64Max(maxCounter).Draw(t, "gen"), Owner: rapid.SampledFrom([]string{"", "w-1"}).Draw(t, "owner")}
 		if m.Kind != kindBase {
 			m.Seq = outcrop.Seq(rapid.Int64Range(0, 1<<40).Draw(t, "seq"))
 		}

@@ -78,6 +78,7 @@ const (
 	maxStreams     = 1024
 	defaultLease   = 15 * time.Second
 	minLease       = time.Second
+	maxLease       = time.Hour
 	recordKey      = "realm"
 	// minPayload is the smallest limit on messages that servers may have, in
 	// bytes: header fields have to fit.
@@ -168,7 +169,7 @@ func (s *Store) init(ctx context.Context, lk *link, ro RealmOptions) (Realm, err
 	entry, err := kv.Get(ctx, recordKey)
 	switch {
 	case err == nil:
-		had, err := parseRealm(entry.Value())
+		had, err := parseRealm(entry.Value(), r.Name)
 		if err != nil {
 			return Realm{}, s.problem("init", outcrop.ErrUnsupported, err.Error(), "")
 		}
@@ -179,6 +180,11 @@ func (s *Store) init(ctx context.Context, lk *link, ro RealmOptions) (Realm, err
 		r = had
 	case !errors.Is(err, natsjs.ErrKeyNotFound):
 		return Realm{}, s.failed("init", "", err)
+	}
+	if entry == nil {
+		if err := s.fits(ctx, js, &r); err != nil {
+			return Realm{}, err
+		}
 	}
 	if err := r.make(ctx, js, ro); err != nil {
 		return Realm{}, s.failed("init", "", err)
@@ -205,6 +211,34 @@ func (s *Store) init(ctx context.Context, lk *link, ro RealmOptions) (Realm, err
 	return rep.Realm, nil
 }
 
+// fits refuses a number of streams other than that of a realm whose record was
+// removed and whose streams are there: sessions would be looked for in other
+// streams than theirs. A realm that was begun and holds nothing may be made anew.
+func (s *Store) fits(ctx context.Context, js natsjs.JetStream, r *Realm) error {
+	var there []int
+	held := uint64(0)
+	for shard := 0; shard <= r.Streams; shard++ { // the one behind the last, too
+		st, err := js.Stream(ctx, r.stream(shard))
+		switch {
+		case errors.Is(err, natsjs.ErrStreamNotFound):
+		case err != nil:
+			return s.failed("init", "", err)
+		default:
+			there = append(there, shard)
+			held += st.CachedInfo().State.Msgs
+		}
+	}
+	switch n := len(there); {
+	case n > 0 && there[n-1] == r.Streams:
+		return s.problem("init", store.ErrExists, fmt.Sprintf("the realm has no record, but the stream %s: it was made with more than %d streams", r.stream(r.Streams), r.Streams),
+			"give --streams the number that it was made with; the last stream's number is one less")
+	case held > 0 && n < r.Streams:
+		return s.problem("init", store.ErrExists, fmt.Sprintf("the realm has no record, and %d of %d streams, with messages: it was made with another number, or streams were removed", n, r.Streams),
+			"give --streams the number that it was made with, or restore the streams first")
+	}
+	return nil
+}
+
 // realm is the record that the options ask for.
 func (o RealmOptions) realm(name string, now int64) (Realm, error) {
 	r := Realm{Version: version, Name: name, Streams: o.Streams, Replicas: o.Replicas, Lease: o.Lease, Created: now, Sync: SyncVerdict{State: SyncUnknown}}
@@ -229,7 +263,7 @@ func (o RealmOptions) realm(name string, now int64) (Realm, error) {
 		return r, errors.New("one replica loses everything with one server: that must be asked for with single")
 	case r.Replicas != 1 && r.Replicas != 3 && r.Replicas != 5:
 		return r, fmt.Errorf("a realm has 3 or 5 replicas, not %d", r.Replicas)
-	case r.Lease < minLease || r.Lease > time.Hour:
+	case r.Lease < minLease || r.Lease > maxLease:
 		return r, fmt.Errorf("a lease is %s to 1h, not %s", minLease, r.Lease)
 	}
 	return r, nil
@@ -265,15 +299,18 @@ func (r Realm) record() []byte {
 	return b
 }
 
-func parseRealm(b []byte) (r Realm, err error) {
+// parseRealm reads the record of the realm of a name.
+func parseRealm(b []byte, name string) (r Realm, err error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("the record of the realm is not readable: %w", err)
 	}
 	switch {
 	case r.Version != version:
 		return r, fmt.Errorf("the realm is of version %d; this program knows version %d", r.Version, version)
-	case r.Streams < 1 || r.Streams > maxStreams || r.Lease < minLease:
-		return r, fmt.Errorf("the record of the realm is not readable: %d streams, a lease of %s", r.Streams, r.Lease)
+	case r.Name != name:
+		return r, fmt.Errorf("the record is that of the realm %q: streams and buckets keep the names that they were made with", clip(r.Name))
+	case r.Streams < 1 || r.Streams > maxStreams || r.Lease < minLease || r.Lease > maxLease || r.Replicas < 1:
+		return r, fmt.Errorf("the record of the realm is not readable: %d streams, %d replicas, a lease of %s", r.Streams, r.Replicas, r.Lease)
 	}
 	return r, nil
 }

@@ -443,6 +443,74 @@ func TestARealmThatCannotKeepItsPromiseIsRefused(t *testing.T) {
 	}
 }
 
+func TestARealmWhoseRecordIsGoneIsMadeAnewWithItsOwnNumbersOnly(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{Lazy: true})
+	address := c.Address("gone")
+	ro := RealmOptions{Streams: 3, Single: true, Lease: time.Second}
+	_, err := Init(bg, address, ro, Options{})
+	ok(t, err)
+	s := open(t, address, quick())
+	l := create(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 1))
+	ok(t, l.Close(bg))
+	lk, err := s.link(bg)
+	ok(t, err)
+	kv, err := lk.js.KeyValue(bg, bucket("gone"))
+	ok(t, err)
+	ok(t, kv.Delete(bg, recordKey))
+	if _, err := open(t, address, quick()).List(bg, store.ListOptions{}); !errors.Is(err, outcrop.ErrNotFound) || !strings.Contains(err.Error(), "was removed") {
+		t.Fatalf("without a record a list says %v", err)
+	}
+	// Sessions would be looked for where they are not.
+	for _, n := range []int{1, 2, 4, 16} {
+		wrong := ro
+		wrong.Streams = n
+		if _, err := Init(bg, address, wrong, Options{}); !errors.Is(err, store.ErrExists) {
+			t.Fatalf("made anew with %d streams: %v", n, err)
+		}
+	}
+	_, err = Init(bg, address, ro, Options{})
+	ok(t, err)
+	sameLog(t, open(t, address, quick()), l.Session())
+
+	// The record of another realm is none of this one.
+	other := lk.realm
+	for _, spoil := range []func(*Realm){func(r *Realm) { r.Name = "other" }, func(r *Realm) { r.Replicas = -3 }, func(r *Realm) { r.Lease = 1 << 62 }, func(r *Realm) { r.Streams = 1 << 20 }} {
+		bad := other
+		spoil(&bad)
+		_, err = kv.Put(bg, recordKey, bad.record())
+		ok(t, err)
+		if _, err := open(t, address, quick()).List(bg, store.ListOptions{}); !errors.Is(err, outcrop.ErrUnsupported) {
+			t.Errorf("with the record %s a list says %v", bad.record(), err)
+		}
+	}
+	_, err = kv.Put(bg, recordKey, other.record())
+	ok(t, err)
+	ok(t, lk.js.DeleteStream(bg, other.stream(1)))
+	if _, err := open(t, address, quick()).List(bg, store.ListOptions{}); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("without a stream a list says %v", err)
+	}
+}
+
+func TestAnEpochThatNothingFollowsIsNotTaken(t *testing.T) {
+	c := natstest.Start(t, natstest.Options{})
+	s := open(t, newRealm(t, c), quick())
+	l := create(t, s, "s1")
+	ok(t, storetest.Turn(l.Session(), 1))
+	ok(t, l.Close(bg))
+	lk, err := s.link(bg)
+	ok(t, err)
+	m, err := lk.lastMessage(bg, "s1")
+	ok(t, err)
+	m.Kind, m.Count, m.Seq, m.Body, m.Epoch = kindFree, 0, outcrop.Seq(m.Head.Events), nil, maxCounter
+	_, err = lk.js.PublishMsg(bg, m.nats(lk.realm.subject("s1")))
+	ok(t, err)
+	if _, err := s.TakeOver(bg, "s1"); !errors.Is(err, outcrop.ErrDamaged) {
+		t.Fatalf("it is taken: %v", err)
+	}
+	sameLog(t, s, l.Session())
+}
+
 func TestTenantsAreKeptApart(t *testing.T) {
 	// One by its account, two by what their users may name.
 	rights := func(realm string) string {
