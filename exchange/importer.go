@@ -33,8 +33,8 @@ type Importer struct {
 	// nil: nobody.
 	Progress func(n int64)
 
-	mu  sync.Mutex          // guards ids, and calls Progress one at a time
-	ids map[[2]string]noted // program and Source -> id under which it was stored
+	mu  sync.Mutex            // guards ids, and calls Progress one at a time
+	ids map[[2]string][]noted // program and Source -> id under which it was stored
 
 	// A session is stored by one goroutine at a time. Who has it waits for nobody.
 	busy [64]sync.Mutex
@@ -154,12 +154,16 @@ func (im *Importer) note(program, source, id string, p place) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	if im.ids == nil {
-		im.ids = map[[2]string]noted{}
+		im.ids = map[[2]string][]noted{}
 	}
-	// Of several sources that have a session the last one counts.
-	if key := [2]string{program, source}; im.ids[key].at <= p.at {
-		im.ids[key] = noted{id, p.at}
+	// In the order of the sources, which need not be that in which they end.
+	key := [2]string{program, source}
+	at, found := slices.BinarySearchFunc(im.ids[key], p.at, func(n noted, at int) int { return n.at - at })
+	if found {
+		im.ids[key][at].id = id
+		return
 	}
+	im.ids[key] = slices.Insert(im.ids[key], at, noted{id, p.at})
 }
 
 // parent is what the program calls the session that this one came from; "": none.
@@ -170,12 +174,18 @@ func (s *Session) parent() string {
 	return s.Parent
 }
 
-// noted is the id under which a session was stored that another one came from.
+// noted is the id under which a session was stored that another one came from:
+// of several sources that have it, the last one up to p counts.
 func (im *Importer) noted(program, source string, p place) (string, bool) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
-	n, ok := im.ids[[2]string{program, source}]
-	return n.id, ok && n.at <= p.at
+	all := im.ids[[2]string{program, source}]
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].at <= p.at {
+			return all[i].id, true
+		}
+	}
+	return "", false
 }
 
 // session stores one session, or finds that it is there.
