@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"sync"
 	"time"
@@ -166,13 +167,58 @@ func (w *walker) messages(ctx context.Context, from uint64, yield func(message) 
 	return err
 }
 
-// decoder decodes frames. It may be used by several goroutines at once.
+// decoder decodes frames with little text. It may be used by several goroutines
+// at once.
 var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxText), zstd.WithDecoderLowmem(true))
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(wholeText), zstd.WithDecoderLowmem(true))
 })
 
-// maxText is the largest text of one message or object, in bytes.
-const maxText = 2 << 30
+const (
+	// wholeText is the most text that is decompressed at once, in bytes. More comes
+	// in pieces: a few bytes on the servers can be any number of them.
+	wholeText = 16 << 20
+	// maxText is the largest text of one message or object, in bytes.
+	maxText = 2 << 30
+	// maxWindow is the largest window of a frame, in bytes: no writer of ours makes
+	// one over 8 MiB.
+	maxWindow = 64 << 20
+)
+
+// pieces yields the text of a long body: whole lines, none of them longer than a
+// log may have, and together of about wholeText bytes.
+func pieces(body []byte, yield func([]byte, error) bool) bool {
+	z, err := zstd.NewReader(bytes.NewReader(body), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText),
+		zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return yield(nil, err)
+	}
+	defer z.Close()
+	in := io.LimitReader(z, maxText+1)
+	var left []byte // of a line that is not whole yet
+	for total := 0; ; {
+		text := make([]byte, len(left)+max(wholeText, len(left))) // a long line is copied a few times only
+		n, err := io.ReadFull(in, text[copy(text, left):])
+		text = text[:len(left)+n]
+		total += n
+		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		switch {
+		case err != nil && !last:
+			return yield(nil, err)
+		case total > maxText:
+			return yield(nil, fmt.Errorf("its text is longer than %d bytes", maxText))
+		case last:
+			return len(text) == 0 || yield(text, nil)
+		}
+		end := bytes.LastIndexByte(text, '\n') + 1
+		if len(text)-end > outcrop.MaxRecord {
+			return yield(nil, fmt.Errorf("a line is longer than %d bytes", outcrop.MaxRecord))
+		}
+		left = text[end:]
+		if end > 0 && !yield(text[:end:end], nil) {
+			return false
+		}
+	}
+}
 
 // text yields the text of a message: whole lines. The memory is the reader's.
 func (lk *link) text(ctx context.Context, m message) iter.Seq2[[]byte, error] {
@@ -182,18 +228,30 @@ func (lk *link) text(ctx context.Context, m message) iter.Seq2[[]byte, error] {
 			yield(nil, err)
 			return
 		}
-		decode := func(b []byte) ([]byte, error) {
-			text, err := d.DecodeAll(b, nil)
-			switch {
-			case err != nil:
-				return nil, fmt.Errorf("%w: message %d of stream %s: %w", outcrop.ErrDamaged, m.Stored, m.Stream, err)
-			case len(text) > 0 && text[len(text)-1] != '\n':
-				return nil, fmt.Errorf("%w: message %d of stream %s ends inside a line", outcrop.ErrDamaged, m.Stored, m.Stream)
+		// decode yields the text of a body or an object; false when no more is wanted,
+		// or is there.
+		decode := func(b []byte) bool {
+			checked := func(text []byte, err error) bool {
+				switch {
+				case err != nil:
+					err = fmt.Errorf("%w: message %d of stream %s: %w", outcrop.ErrDamaged, m.Stored, m.Stream, err)
+				case len(text) > 0 && text[len(text)-1] != '\n':
+					err = fmt.Errorf("%w: message %d of stream %s ends inside a line", outcrop.ErrDamaged, m.Stored, m.Stream)
+				}
+				if err != nil {
+					yield(nil, err)
+					return false
+				}
+				return yield(text, nil)
 			}
-			return text, nil
+			text, err := d.DecodeAll(b, nil)
+			if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
+				return pieces(b, checked)
+			}
+			return checked(text, err)
 		}
 		if !m.Refs {
-			yield(decode(m.Body))
+			decode(m.Body)
 			return
 		}
 		ps, err := parseManifest(m.Body, m.Count)
@@ -203,11 +261,11 @@ func (lk *link) text(ctx context.Context, m message) iter.Seq2[[]byte, error] {
 		}
 		for _, p := range ps {
 			b, err := lk.object(ctx, p.Object, p.SHA256)
-			var text []byte
-			if err == nil {
-				text, err = decode(b)
+			if err != nil {
+				yield(nil, err)
+				return
 			}
-			if !yield(text, err) || err != nil {
+			if !decode(b) {
 				return
 			}
 		}
