@@ -167,3 +167,50 @@ func TestMemoryStaysFlat(t *testing.T) {
 		t.Errorf("12 MB more of text take %d bytes more of memory", longer-short)
 	}
 }
+
+// BenchmarkImportMany imports eight rollouts of 4 MB at once. The floor is that of
+// one after another, in the same run: with n cores it can be n times as long.
+func BenchmarkImportMany(b *testing.B) {
+	dir := b.TempDir()
+	text := long(4 << 20)
+	var sources []exchange.Source
+	for i := range 8 {
+		id := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", i)
+		path := filepath.Join(dir, "rollout-2026-03-01T10-00-00-"+id+".jsonl")
+		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(thread), []byte(id)), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		sources = append(sources, codex.Open(path))
+	}
+	ctx := context.Background()
+	importer := func() *exchange.Importer {
+		st, err := jsonl.New(filepath.Join(b.TempDir(), "sessions"), jsonl.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return &exchange.Importer{Store: st}
+	}
+	floor, took := time.Hour, time.Hour
+	b.SetBytes(int64(len(sources) * len(text)))
+	for b.Loop() {
+		b.StopTimer()
+		im, start := importer(), time.Now()
+		for _, src := range sources {
+			if r, err := im.Import(ctx, src); err != nil || r.Err != nil || len(r.Sessions) != 1 {
+				b.Fatal(r, err)
+			}
+		}
+		floor = min(floor, time.Since(start))
+		im = importer()
+		b.StartTimer()
+		start = time.Now()
+		for r, err := range im.ImportAll(ctx, sources) {
+			if err != nil || r.Err != nil || r.Sessions[0].Verdict != exchange.Imported {
+				b.Fatal(r, err)
+			}
+		}
+		took = min(took, time.Since(start))
+	}
+	b.ReportMetric(float64(floor)/float64(took), "x-faster")
+	b.ReportMetric(float64(len(sources)*len(text))/1e6/took.Seconds(), "best-MB/s")
+}
