@@ -11,6 +11,8 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -165,7 +167,13 @@ func (p *Package) verifyLog(ctx context.Context, s *Session) error {
 		return bad("%s cannot be read: %v", s.Path, err)
 	}
 	h := sha256.New()
-	_, err = io.Copy(h, &stoppable{ctx, io.LimitReader(r, s.Bytes+1)})
+	in := io.TeeReader(&stoppable{ctx, io.LimitReader(r, s.Bytes+1)}, h)
+	most := p.size*maxRatio*10 + extra*16
+	var long bool
+	if enc, _ := wire.EncodingOf(s.Path); enc == wire.Zstd {
+		long = unpacksBeyond(in, most)
+	}
+	_, err = io.Copy(io.Discard, in)
 	r.Close()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -175,6 +183,9 @@ func (p *Package) verifyLog(ctx context.Context, s *Session) error {
 	}
 	if hex.EncodeToString(h.Sum(nil)) != s.SHA256 {
 		return bad("%s has another digest than its manifest says", s.Path)
+	}
+	if long {
+		return bad("%s unpacks to more than %d bytes: that is no log", s.Path, most)
 	}
 	head, recs, err := p.Log(ctx, s.ID)
 	if err != nil {
@@ -195,7 +206,7 @@ func (p *Package) verifyLog(ctx context.Context, s *Session) error {
 		} else {
 			text += int64(len(r.Line()))
 		}
-		if text > p.size*maxRatio*10+extra*16 {
+		if text > most {
 			return bad("%s unpacks to more than %d bytes of text: that is no log", s.Path, text)
 		}
 	}
@@ -203,6 +214,20 @@ func (p *Package) verifyLog(ctx context.Context, s *Session) error {
 		return bad("%s has other events than its manifest says", s.Path)
 	}
 	return nil
+}
+
+// unpacksBeyond reads frames until they end, break off, or give more than most
+// bytes, and reports whether they did. A log is read line by line, and a few
+// frames can hold empty lines without end: they would count as no text.
+func unpacksBeyond(in io.Reader, most int64) bool {
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(wire.MaxWindow))
+	if err != nil {
+		return false
+	}
+	defer z.Close()
+	n, _ := io.Copy(io.Discard, io.LimitReader(z, most+1)) // what is damaged is found when it is read as a log
+	return n > most
 }
 
 // Log is the log of a session. Its records can be read several times. An error
