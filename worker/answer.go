@@ -8,6 +8,7 @@ import (
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/agent"
 	"github.com/outcrop-dev/outcrop/message"
+	"github.com/outcrop-dev/outcrop/store"
 )
 
 // Holder answers requests for a session that this process holds: a worker's, and
@@ -106,15 +107,16 @@ func (h *Holder) deliver(ctx context.Context, r Request) Reply {
 	return Reply{Seq: seq, Known: known}
 }
 
-// replyOf says why a request was not carried out.
+// replyOf says why a request was not carried out. A veto is that of the store: it
+// is no fault of the input, and passes or ends this holder.
 func replyOf(err error) Reply {
 	r := Reply{Code: CodeFailed, Text: err.Error()}
 	switch {
-	case errors.Is(err, agent.ErrClosed):
-		r.Code = CodeLeaving
+	case errors.Is(err, agent.ErrClosed), errors.Is(err, store.ErrMoved), errors.Is(err, store.ErrLocked):
+		r.Code = CodeLeaving // or has lost it, and is about to notice
 	case errors.Is(err, agent.ErrInboxFull):
 		r.Code = CodeFull
-	case errors.Is(err, agent.ErrInput), errors.Is(err, outcrop.ErrRefused), errors.Is(err, outcrop.ErrVetoed):
+	case errors.Is(err, agent.ErrInput), errors.Is(err, outcrop.ErrRefused):
 		r.Code = CodeRefused
 	}
 	return r
