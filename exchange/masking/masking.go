@@ -18,6 +18,7 @@ package masking
 import (
 	"bytes"
 	"slices"
+	"strconv"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
@@ -54,15 +55,15 @@ func (m *Masker) Arguments(s string) string {
 	return m.Text(s)
 }
 
-// JSON masks the strings of a JSON text, which must be valid. Names of members
-// and ids stay.
+// JSON masks the strings of a JSON text, which must be valid, and names of
+// members that are secrets themselves. Ids stay.
 func (m *Masker) JSON(b []byte) []byte {
 	if m.Raw {
 		return b
 	}
 	// Most have nothing to hide, and are told at once; calls of tools hold JSON
 	// in a string, which is looked at closely.
-	if _, n := secret.MaskJSON(b); n == 0 && !bytes.Contains(b, []byte(`"arguments"`)) {
+	if _, n := secret.MaskJSON(b); n == 0 && !bytes.Contains(b, []byte(`"arguments"`)) && len(secret.Find(string(b))) == 0 {
 		return b
 	}
 	before := m.Found
@@ -88,13 +89,23 @@ func (m *Masker) value(dst, v []byte) []byte {
 		}
 	case '{':
 		dst = append(dst, '{')
+		hidden := 0
 		for k, member := range jsonwire.Members(v) {
 			if dst[len(dst)-1] != '{' {
 				dst = append(dst, ',')
 			}
 			at := len(dst)
+			name := jsonwire.Key(k)
+			if out := m.Text(name); out != name {
+				// Several such names stay several.
+				if hidden++; hidden > 1 {
+					out += " " + strconv.Itoa(hidden)
+				}
+				dst = m.value(append(jsonwire.AppendString(dst, out), ':'), member)
+				continue
+			}
 			dst = append(append(append(dst, '"'), k...), '"', ':')
-			dst = m.member(dst, at, jsonwire.Key(k), member)
+			dst = m.member(dst, at, name, member)
 		}
 		return append(dst, '}')
 	case '[':

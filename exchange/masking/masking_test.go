@@ -133,6 +133,19 @@ func TestIDsStayAndArgumentsStayObjects(t *testing.T) {
 	}
 }
 
+func TestANameThatIsAKeyIsMasked(t *testing.T) {
+	var m masking.Masker
+	other := strings.ToUpper(key[:len(key)-8]) // no key: it stays
+	in := `{"a":{"` + key + `":{"` + key + `x":1},"b":[2],"` + key + `y":"z"},"` + other[:8] + `":3}`
+	want := `{"a":{"[masked:api-key]":{"[masked:api-key]":1},"b":[2],"[masked:api-key] 2":"z"},"` + other[:8] + `":3}`
+	if got := string(m.JSON([]byte(in))); got != want || m.Found != 3 {
+		t.Errorf("%d places\ngot  %s\nwant %s", m.Found, got, want)
+	}
+	if got := m.Arguments(in); got != want {
+		t.Errorf("arguments: %s", got)
+	}
+}
+
 func TestAMaskedLogIsStillALog(t *testing.T) {
 	var events []outcrop.Event
 	for e := range genlog.Events(5, 600) {
