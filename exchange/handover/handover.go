@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/exchange/masking"
 	"github.com/outcrop-dev/outcrop/exchange/modelview"
 	"github.com/outcrop-dev/outcrop/exchange/transcript"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
@@ -87,7 +88,9 @@ func begin(ctx context.Context, w io.Writer, src transcript.Source, o Options) (
 	}
 	out := &writer{ctx: ctx, w: bufio.NewWriterSize(w, 64<<10), objects: src.Objects(), rep: Report{View: v}, cwd: "/"}
 	if v.Header.Cwd != nil {
-		out.cwd = *v.Header.Cwd
+		m := masking.Masker{Raw: o.Raw}
+		out.cwd = m.Text(*v.Header.Cwd)
+		v.Masked += m.Found
 	}
 	cfg, _, _ := v.Config()
 	out.model = cfg.Model

@@ -235,6 +235,36 @@ func TestTheSameSessionGivesTheSameFile(t *testing.T) {
 	}
 }
 
+// A workspace whose name holds a key is masked like everything else.
+func TestTheWorkspaceIsMasked(t *testing.T) {
+	const key = "ghp_1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S"
+	path := filepath.Join(t.TempDir(), "session.jsonl")
+	text := `{"type":"session","version":0,"id":"s1","createdAt":1,"cwd":"/home/` + key + `","delegationDepth":0}
+{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}
+{"type":"user/message","seq":1,"time":1,"data":{"id":"u1","role":"user","source":{"kind":"user"},"content":[{"type":"text","text":"hi"}]},"surfaceOp":"append"}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st, err := jsonl.File(path, jsonl.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range programs {
+		for _, raw := range []bool{false, true} {
+			var out bytes.Buffer
+			rep, err := p.write(t.Context(), &out, transcript.Stored(st, ""), handover.Options{Options: modelview.Options{Raw: raw}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := out.String() + rep.Place + rep.Resume
+			if strings.Contains(all, key[4:]) != raw || (rep.Masked > 0) == raw {
+				t.Errorf("%s, raw %v: %d masked\n%s", p.name, raw, rep.Masked, all)
+			}
+		}
+	}
+}
+
 // ExampleClaudeCode hands a log file over.
 func ExampleClaudeCode() {
 	st, _ := jsonl.File(filepath.Join("..", "..", "internal", "cli", "testdata", "sample.jsonl"), jsonl.Options{})
