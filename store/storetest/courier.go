@@ -134,17 +134,19 @@ func stopWaits(t *testing.T, a, b store.Courier) {
 }
 
 func askerGone(t *testing.T, a, b store.Courier) {
-	gone := make(chan struct{})
+	gone, asked := make(chan struct{}), make(chan struct{})
 	answer(t, a, "s", func(ctx context.Context, q []byte) []byte {
 		if string(q) == "hello" {
 			return nil
 		}
 		<-ctx.Done()
 		close(gone)
+		<-asked // an answer now could be in time, where the asker hears of its end last
 		return nil
 	})
 	eventually(t, b, "s", "hello")
-	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer close(asked)
+	ctx, stop := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer stop()
 	if _, err := b.Ask(ctx, "s", []byte("for ever")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the asker got %v", err)
