@@ -210,6 +210,7 @@ func (im *Importer) session(ctx context.Context, s *Session, r *Report, p place)
 		}
 		return IDFor(s.Program, source)
 	}
+	waits := 0
 	for n := 0; n < maxCopies; n++ {
 		opts.ID = s.ID()
 		if n > 0 {
@@ -226,7 +227,7 @@ func (im *Importer) session(ctx context.Context, s *Session, r *Report, p place)
 		st, err := im.Store.Read(ctx, opts.ID)
 		if errors.Is(err, outcrop.ErrNotFound) {
 			err = im.create(ctx, s, h, opts, &o)
-			if errors.Is(err, store.ErrExists) { // somebody was faster
+			if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrLocked) && im.patient(ctx, &waits) { // somebody was faster
 				opts.Report, n = nil, n-1
 				continue
 			}
@@ -273,6 +274,25 @@ func (im *Importer) session(ctx context.Context, s *Session, r *Report, p place)
 	return o, &outcrop.Error{Op: "import", Session: s.ID(), Seq: -1, Offset: -1, Err: store.ErrExists,
 		Msg: fmt.Sprintf("there are %d sessions of this history already, each with other content", maxCopies), Hint: "remove some"}
 }
+
+// patient waits a little for another import that stores a session just now. It
+// reports whether that may still end: whoever holds a session for long works in it.
+func (im *Importer) patient(ctx context.Context, waits *int) bool {
+	if *waits++; *waits > maxWaits {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+const (
+	pause    = 50 * time.Millisecond
+	maxWaits = 200
+)
 
 // counted passes records on and counts what a report says of them.
 func counted(recs iter.Seq2[outcrop.Record, error], o *Outcome) iter.Seq2[outcrop.Record, error] {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/codex"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/store/memory"
 )
 
@@ -128,6 +130,50 @@ func logs(t *rapid.T, st store.Store) map[string]string {
 		s.Close()
 	}
 	return out
+}
+
+// TestTwoImportsAtOnceGiveWayToEachOther: who finds that the other one stores a
+// session just now waits, and finds it present.
+func TestTwoImportsAtOnceGiveWayToEachOther(t *testing.T) {
+	dir := t.TempDir()
+	const files = 60
+	for i := range files {
+		at := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.Mkdir(at, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, at, strings.ReplaceAll(rollout(rolloutLines), "0199aaaa", fmt.Sprintf("0199%04d", i)))
+	}
+	sources := sourcesIn(t, dir)
+	root := t.TempDir()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			st, err := jsonl.New(root, jsonl.Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer st.Close()
+			for r, err := range (&exchange.Importer{Store: st}).ImportAll(context.Background(), sources) {
+				if err == nil {
+					err = r.Err
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	st, err := jsonl.New(root, jsonl.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if list, err := st.List(context.Background(), store.ListOptions{}); err != nil || len(list) != files {
+		t.Errorf("%d sessions of %d, %v", len(list), files, err)
+	}
 }
 
 // TestWhoStopsListeningStopsTheImport takes one report and no more.
