@@ -217,7 +217,10 @@ func (s *Store) init(ctx context.Context, lk *link, ro RealmOptions) (Realm, err
 func (s *Store) fits(ctx context.Context, js natsjs.JetStream, r *Realm) error {
 	var there []int
 	held := uint64(0)
-	for shard := 0; shard <= r.Streams; shard++ { // the one behind the last, too
+	for shard := 0; shard <= r.Streams; shard++ {
+		if shard == r.Streams && len(there) == 0 {
+			break // where nothing is, the one behind the last is not asked for: a user may have no right to
+		}
 		st, err := js.Stream(ctx, r.stream(shard))
 		switch {
 		case errors.Is(err, natsjs.ErrStreamNotFound):
