@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ type idsKey struct{}
 func setupScript(e *testscript.Env) error {
 	e.Vars = append(e.Vars, "CORPUS="+filepath.Join(conformance.Dir(), "corpus"),
 		"HOME="+filepath.Join(e.WorkDir, "home"), "OUTCROP_HOME="+filepath.Join(e.WorkDir, "data"))
-	ids := 0
+	var ids atomic.Int64
 	e.Values[idsKey{}] = &ids
 	if err := os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700); err != nil {
 		return err
@@ -80,7 +81,7 @@ func outcropCommand(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		args = args[1:]
 	}
-	ids := ts.Value(idsKey{}).(*int)
+	ids := ts.Value(idsKey{}).(*atomic.Int64)
 	got := cli.Main(context.Background(), args, cli.Env{
 		Stdin:    strings.NewReader(in),
 		Stdout:   ts.Stdout(),
@@ -89,7 +90,7 @@ func outcropCommand(ts *testscript.TestScript, neg bool, args []string) {
 		Getenv:   ts.Getenv,
 		Dir:      ts.MkAbs("."),
 		Now:      func() time.Time { return startTime },
-		NewID:    func() string { *ids++; return fmt.Sprintf("new-%d", *ids) },
+		NewID:    func() string { return fmt.Sprintf("new-%d", ids.Add(1)) },
 		Program:  "outcrop",
 	})
 	if got != want {

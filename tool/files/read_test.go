@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -139,12 +140,17 @@ func FuzzReadRange(f *testing.F) {
 	f.Add("\xff\xfea\x00", 0, 0, true)
 	f.Add("\ufeff", 3, 2, false)
 	f.Add("a\rb\r\n\n", -1, 9, true)
+	f.Add("\xff", 1, 1, false)
 	f.Fuzz(func(t *testing.T, content string, offset, limit int, numbers bool) {
 		p := newPlace(t)
 		p.put("f", content)
 		_, code, out := p.call("read", args{"path": "f", "offset": offset, "limit": limit, "numbers": numbers})
 		switch code {
 		case "", "INVALID_ARGS", "BINARY":
+		case "NOT_UTF8":
+			if utf8.ValidString(content) {
+				t.Errorf("%q is UTF-8: %s", content, code)
+			}
 		default:
 			t.Errorf("%q: %s", content, code)
 		}
