@@ -291,6 +291,18 @@ func provider(t *testing.T, dir string, answer func(n int, body string) llmtest.
 	return map[string]string{"OUTCROP_CONFIG": config, "MOCK_KEY": "key"}
 }
 
+// prompt types a prompt into the composer and sends it.
+func (p *tab) prompt(text string) {
+	p.t.Helper()
+	p.keys("w")
+	p.wait("document.activeElement.matches('.composer textarea')")
+	// A key that is sent like this also comes as a character, and so it does when
+	// the composer had the focus before.
+	eval[any](p, "(i => { i.value = ''; i.dispatchEvent(new Event('input')); })(document.activeElement)")
+	p.do(chromedp.KeyEvent(text))
+	p.keys(kb.Enter)
+}
+
 func working(t *testing.T, b *browser) {
 	dir, st := demo(t)
 	gate := make(chan struct{})
@@ -319,15 +331,7 @@ func working(t *testing.T, b *browser) {
 	p.wait("document.querySelector('.composer textarea')")
 
 	// Send: the answer appears, as markdown.
-	prompt := func(text string) {
-		t.Helper()
-		p.keys("w")
-		p.wait("document.activeElement.matches('.composer textarea')")
-		// A key that is sent like this also comes as a character.
-		eval[any](p, "(i => { i.value = ''; i.dispatchEvent(new Event('input')); })(document.activeElement)")
-		p.do(chromedp.KeyEvent(text))
-		p.keys(kb.Enter)
-	}
+	prompt := func(text string) { t.Helper(); p.prompt(text) }
 	prompt("Say hello")
 	p.wait("[...document.querySelectorAll('oc-markdown h1')].some(h => h.innerText === 'A heading')")
 	p.wait("document.querySelector('.phase')?.innerText === 'idle'")
@@ -368,7 +372,8 @@ func working(t *testing.T, b *browser) {
 func editing(t *testing.T, b *browser) {
 	dir, st := demo(t)
 	env := provider(t, dir, func(n int, body string) llmtest.Reply {
-		if strings.Contains(body, "Name three rocks") {
+		// The last prompt decides: the earlier ones are in the body too.
+		if strings.LastIndex(body, "Name three rocks") > strings.LastIndex(body, "Tell me more") {
 			return llmtest.Reply{Text: "granite, slate, chalk"}
 		}
 		return llmtest.Reply{Text: fmt.Sprintf("answer %d: %s", n, strings.Repeat("rock ", 40))}
@@ -421,14 +426,13 @@ func editing(t *testing.T, b *browser) {
 	act(last, "retry")
 	p.click("button:Retry")
 	p.wait(fmt.Sprintf("document.querySelector('oc-session').model.facts.prompts.at(-1) > %d", last))
+	p.wait(fmt.Sprintf("[...document.querySelectorAll('.row')].some(r => r.dataset.seq > %d + 5 && r.innerText.includes('granite'))", last))
 	p.wait("document.querySelector('.phase')?.innerText === 'idle'")
 
 	// Compact, by hand: first what it would do.
 	before := eval[int](p, "document.querySelector('oc-session').model.facts.generation")
-	p.keys("w")
-	p.do(chromedp.KeyEvent("Tell me more"))
-	p.keys(kb.Enter)
-	p.has("answer ")
+	p.prompt("Tell me more")
+	p.has("rock rock rock") // which only this answer says
 	p.wait("document.querySelector('.phase')?.innerText === 'idle'")
 	p.click("button:Compact")
 	p.wait("document.querySelector('dialog, .note')")
