@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -60,6 +61,7 @@ type node struct {
 type runner interface {
 	kill() error
 	pause(on bool) error
+	log() string // the end of it
 }
 
 // Start starts a cluster that ends with the test.
@@ -73,9 +75,29 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
+// portTries is how often other ports are taken when one of them is in use.
+const portTries = 8
+
 // New starts a cluster whose files are in a folder, and waits until it can keep
 // streams.
-func New(dir string, o Options) (*Cluster, error) {
+func New(dir string, o Options) (c *Cluster, err error) {
+	for range portTries {
+		if c, err = begin(dir, o); !errors.Is(err, errPort) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Ready(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// begin starts a cluster on ports that were free a moment ago.
+func begin(dir string, o Options) (*Cluster, error) {
 	n := max(o.Nodes, 1)
 	ports, err := freePorts(2 * n)
 	if err != nil {
@@ -103,13 +125,11 @@ func New(dir string, o Options) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	if err := c.RestartAll(); err != nil {
-		c.Close()
-		return nil, err
-	}
-	if err := c.Ready(); err != nil {
-		c.Close()
-		return nil, err
+	for _, n := range c.nodes {
+		if err := n.start(); err != nil {
+			c.Close()
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -145,6 +165,11 @@ func (c *Cluster) config(dir string, o Options, i int, ports []int) string {
 	return b.String()
 }
 
+// Ports are taken from below those that systems give to connections, so that one
+// which is free, and one whose server is down for a while, stays free.
+const firstPort, lastPort = 10_000, 32_000
+
+// freePorts are some ports on which nobody listens.
 func freePorts(n int) (ports []int, err error) {
 	var open []net.Listener
 	defer func() {
@@ -152,13 +177,16 @@ func freePorts(n int) (ports []int, err error) {
 			l.Close()
 		}
 	}()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for tries := 0; len(ports) < n; tries++ {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 		if err != nil {
-			return nil, err
+			if tries < 1000 {
+				continue
+			}
+			return nil, fmt.Errorf("natstest: no free port between %d and %d: %w", firstPort, lastPort, err)
 		}
-		open = append(open, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		open, ports = append(open, l), append(ports, port)
 	}
 	return ports, nil
 }
@@ -220,16 +248,26 @@ func (c *Cluster) Kill(i int) error {
 // Restart starts a server that was killed, with the files that it left.
 func (c *Cluster) Restart(i int) error {
 	n := c.nodes[i]
+	ctx, stop := context.WithTimeout(context.Background(), readyWithin)
+	defer stop()
+	for {
+		err := n.start()
+		// The others know it by its port: who has that now is waited for.
+		if !errors.Is(err, errPort) || pause(ctx) != nil {
+			return err
+		}
+	}
+}
+
+func (n *node) start() (err error) {
 	if n.run != nil {
 		return nil
 	}
-	var err error
+	run := startHere
 	if n.process {
-		n.run, err = startProcess(n.conf)
-	} else {
-		n.run, err = startHere(n.conf)
+		run = startProcess
 	}
-	if err != nil {
+	if n.run, err = run(n.conf); err != nil {
 		n.run = nil
 		return fmt.Errorf("natstest: server %s: %w", n.name, err)
 	}
@@ -299,7 +337,13 @@ func (c *Cluster) Heal() {
 	}
 }
 
-const readyWithin = 60 * time.Second
+const (
+	// readyWithin is how long servers are waited for: long enough for a machine
+	// on which ten programs want each processor.
+	readyWithin = 3 * time.Minute
+	// lookEvery is how often a server that starts is asked whether it has failed.
+	lookEvery = 250 * time.Millisecond
+)
 
 // Connect connects to some of the servers, or all.
 func (c *Cluster) Connect(nodes ...int) (*nats.Conn, error) {
@@ -315,7 +359,7 @@ func (c *Cluster) Ready() error {
 		if c.Up(i) {
 			up++
 			if err := c.ready(ctx, up, i); err != nil {
-				return fmt.Errorf("natstest: server %d: %w", i, err)
+				return fmt.Errorf("natstest: server %s is not ready: %w; %s", c.nodes[i].name, err, c.nodes[i].run.log())
 			}
 		}
 	}
@@ -324,21 +368,8 @@ func (c *Cluster) Ready() error {
 
 // ready waits for one server. The last one has to place a stream on all.
 func (c *Cluster) ready(ctx context.Context, up, i int) error {
-	nc, err := nats.Connect(c.URL(i), nats.UserInfo("sys", "sys"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
 	// A server of other accounts is ready when it answers.
-	for nc.Status() != nats.CONNECTED {
-		if lerr := nc.LastError(); errors.Is(lerr, nats.ErrAuthorization) {
-			break
-		}
-		if err := pause(ctx); err != nil {
-			return err
-		}
-	}
-	app, err := nats.Connect(c.URL(i), nats.UserInfo("app", "app"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	app, err := c.comeIn(ctx, i)
 	if errors.Is(err, nats.ErrAuthorization) {
 		return nil
 	}
@@ -370,6 +401,20 @@ func (c *Cluster) ready(ctx context.Context, up, i int) error {
 		}
 		if perr := pause(ctx); perr != nil {
 			return errors.Join(perr, err)
+		}
+	}
+}
+
+// comeIn connects to one server as the user of the default accounts, and tries
+// again until it says yes or no.
+func (c *Cluster) comeIn(ctx context.Context, i int) (*nats.Conn, error) {
+	for {
+		nc, err := nats.Connect(c.URL(i), nats.UserInfo("app", "app"), nats.Timeout(10*time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+		if err == nil || errors.Is(err, nats.ErrAuthorization) {
+			return nc, err
+		}
+		if perr := pause(ctx); perr != nil {
+			return nil, errors.Join(perr, err)
 		}
 	}
 }

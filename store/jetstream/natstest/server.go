@@ -1,12 +1,12 @@
 package natstest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,28 +14,59 @@ import (
 )
 
 // here is a server in this process.
-type here struct{ s *server.Server }
-
-func startHere(conf string) (runner, error) {
-	s, err := newServer(conf)
-	if err != nil {
-		return nil, err
-	}
-	go s.Start()
-	if !s.ReadyForConnections(readyWithin) {
-		s.Shutdown()
-		return nil, errors.New("it takes no connections")
-	}
-	return &here{s}, nil
+type here struct {
+	s    *server.Server
+	said *tail
 }
 
-func newServer(conf string) (*server.Server, error) {
+func startHere(conf string) (runner, error) {
+	h := &here{said: &tail{}}
+	var err error
+	if h.s, err = serve(conf, h.said); err != nil {
+		if h.s != nil {
+			h.kill()
+		}
+		return nil, fmt.Errorf("%w; %s", err, h.said)
+	}
+	return h, nil
+}
+
+// errPort: a port that was free is another program's now.
+var errPort = errors.New("a port of it is in use")
+
+// listening is what servers say when they cannot listen.
+const listening = "Error listening on "
+
+// serve starts a server that logs to w and waits until it takes connections. With
+// an error the server may be there, and has to be shut down.
+func serve(conf string, w io.Writer) (*server.Server, error) {
 	o, err := server.ProcessConfigFile(conf)
 	if err != nil {
 		return nil, err
 	}
 	o.NoLog, o.NoSigs = true, true
-	return server.NewServer(o)
+	s, err := server.NewServer(o)
+	if err != nil {
+		return nil, err
+	}
+	l := newLogger(w)
+	s.SetLogger(l, false, false)
+	go s.Start()
+	late := time.Now().Add(readyWithin)
+	for !s.ReadyForConnections(lookEvery) {
+		select {
+		case why := <-l.fatal:
+			if strings.HasPrefix(why, listening) {
+				return s, fmt.Errorf("%w: %s", errPort, why)
+			}
+			return s, errors.New(why)
+		default:
+		}
+		if time.Now().After(late) {
+			return s, fmt.Errorf("it takes no connections after %s", readyWithin)
+		}
+	}
+	return s, nil
 }
 
 func (h *here) kill() error {
@@ -48,6 +79,8 @@ func (h *here) pause(bool) error {
 	return errors.New("natstest: only a process can be stopped: set Options.Processes")
 }
 
+func (h *here) log() string { return h.said.String() }
+
 // childEnv names the configuration of the server that a process is.
 const childEnv = "OUTCROP_NATSTEST_CONF"
 
@@ -58,20 +91,21 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// exitPort is how a child says errPort.
+const exitPort = 98
+
 // Child becomes a server, and does not return, in a process that was started to
-// be one.
+// be one. It logs to stderr.
 func Child() {
 	conf := os.Getenv(childEnv)
 	if conf == "" {
 		return
 	}
-	s, err := newServer(conf)
-	if err != nil {
+	if _, err := serve(conf, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "natstest:", err)
-		os.Exit(1)
-	}
-	go s.Start()
-	if !s.ReadyForConnections(readyWithin) {
+		if errors.Is(err, errPort) {
+			os.Exit(exitPort)
+		}
 		os.Exit(1)
 	}
 	os.Stdout.WriteString("ready\n")
@@ -82,8 +116,9 @@ func Child() {
 
 // process is a server of its own.
 type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	said *tail
 }
 
 func startProcess(conf string) (runner, error) {
@@ -91,19 +126,17 @@ func startProcess(conf string) (runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childEnv+"="+conf)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	in, err := cmd.StdinPipe()
+	p := &process{cmd: exec.Command(exe), said: &tail{}}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+conf)
+	p.cmd.Stderr = p.said
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
+	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	ready := make(chan error, 1)
@@ -111,15 +144,20 @@ func startProcess(conf string) (runner, error) {
 		_, err := io.ReadFull(out, make([]byte, len("ready\n")))
 		ready <- err
 	}()
-	p := &process{cmd, in}
+	// The child has the same patience, and says more.
+	late := time.NewTimer(readyWithin + readyWithin/4)
+	defer late.Stop()
 	select {
 	case err = <-ready:
-	case <-time.After(readyWithin):
-		err = errors.New("it takes no connections")
+	case <-late.C:
+		err = fmt.Errorf("its process does not come up within %s", readyWithin+readyWithin/4)
 	}
 	if err != nil {
 		p.kill()
-		return nil, fmt.Errorf("%w: %s", err, said.String())
+		if p.cmd.ProcessState != nil && p.cmd.ProcessState.ExitCode() == exitPort {
+			err = errPort
+		}
+		return nil, fmt.Errorf("%w; %s", err, p.said)
 	}
 	return p, nil
 }
@@ -130,3 +168,5 @@ func (p *process) kill() error {
 	p.in.Close()
 	return err
 }
+
+func (p *process) log() string { return p.said.String() }
