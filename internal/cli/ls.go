@@ -96,7 +96,7 @@ func (a *app) list(ctx context.Context, f listFlags) error {
 				return err
 			}
 		}
-		return nil
+		return a.lacking(st, entries)
 	}
 	if len(rows) == 0 {
 		if len(entries) == 0 {
@@ -104,10 +104,10 @@ func (a *app) list(ctx context.Context, f listFlags) error {
 		} else {
 			a.Note("none of the %s in %s is asked for", term.Plural(len(entries), "session"), term.Line(st.Address()))
 		}
-		return nil
+		return a.lacking(st, entries)
 	}
 	a.listText(rows)
-	return nil
+	return a.lacking(st, entries)
 }
 
 // listRows are the rows that are asked for, as far known as is asked for.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/outcrop-dev/outcrop/internal/answer"
+	"github.com/outcrop-dev/outcrop/internal/collection"
 	"github.com/outcrop-dev/outcrop/internal/exit"
 	"github.com/outcrop-dev/outcrop/internal/term"
+	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/jetstream"
 )
 
@@ -187,7 +190,11 @@ func checkJSON(address string, r *jetstream.Report) []byte {
 		})).
 		Raw("findings", answer.List(len(r.Findings), func(dst []byte, i int) []byte {
 			f := r.Findings[i]
-			return append(dst, answer.Inner().Text("where", f.Where).Text("what", f.What).Bool("warning", f.Warning).End()...)
+			in := answer.Inner().Text("where", f.Where).Text("what", f.What).Bool("warning", f.Warning)
+			if f.Hint != "" {
+				in.Text("hint", f.Hint)
+			}
+			return append(dst, in.End()...)
 		})).End()
 }
 
@@ -206,11 +213,35 @@ func checkText(address string, r *jetstream.Report) string {
 			mark = "warning"
 		}
 		fmt.Fprintf(&b, "%s  %s: %s\n", mark, term.Line(f.Where), term.Line(f.What))
+		if f.Hint != "" {
+			for _, l := range term.Wrap(term.OneLine(f.Hint), term.Width-9) {
+				b.WriteString("         " + l + "\n")
+			}
+		}
 	}
 	if r.OK() {
 		b.WriteString("ok\n")
 	}
 	return b.String()
+}
+
+// lacking says which parts of a realm a list could not ask, and is the exit code
+// of a list that is not whole.
+func (a *app) lacking(st store.Store, entries []collection.Entry) error {
+	if _, ok := st.(*jetstream.Store); !ok {
+		return nil
+	}
+	lacks := false
+	for i := range entries {
+		if e := &entries[i]; e.ID == "" {
+			lacks = true
+			a.Problem(errors.New(e.Reason))
+		}
+	}
+	if lacks {
+		return exit.With(3, nil)
+	}
+	return nil
 }
 
 func (a *app) newRealmGCCommand() *cobra.Command {

@@ -1,10 +1,14 @@
 package cli_test
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/outcrop-dev/outcrop/store/jetstream/natstest"
@@ -12,11 +16,32 @@ import (
 
 // natsCommand starts a server for the rest of a script: $NATS is the address of
 // its realms without their names, nats://HOST:PORT. With -three there are three
-// servers.
+// servers. -drop STREAM removes a stream of the server, -publish SUBJECT TEXT
+// stores a message that nobody of ours wrote.
 func natsCommand(ts *testscript.TestScript, _ bool, args []string) {
 	o := natstest.Options{}
-	if len(args) > 0 && args[0] == "-three" {
+	switch {
+	case len(args) == 0:
+	case args[0] == "-three":
 		o.Nodes = 3
+	default:
+		nc, err := nats.Connect(ts.Getenv("NATS"))
+		ts.Check(err)
+		defer nc.Close()
+		js, err := natsjs.New(nc)
+		ts.Check(err)
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		switch {
+		case args[0] == "-drop" && len(args) == 2:
+			ts.Check(js.DeleteStream(ctx, args[1]))
+		case args[0] == "-publish" && len(args) == 3:
+			_, err := js.Publish(ctx, args[1], []byte(args[2]))
+			ts.Check(err)
+		default:
+			ts.Fatalf("usage: nats [-three | -drop STREAM | -publish SUBJECT TEXT]")
+		}
+		return
 	}
 	dir, err := os.MkdirTemp(ts.Getenv("WORK"), "nats-")
 	ts.Check(err)

@@ -23,6 +23,7 @@ type Finding struct {
 	What  string
 	// Warning: the promise holds all the same, now.
 	Warning bool
+	Hint    string // what can be done about it, where What does not say it; or ""
 }
 
 // Report is what Check found.
@@ -100,6 +101,30 @@ func (s *Store) Check(ctx context.Context, sys *Auth) (Report, error) {
 	return r, nil
 }
 
+// gone is the finding about a stream that is missing.
+func (r *Realm) gone(address, stream string) Finding {
+	again := fmt.Sprintf("outcrop realm init %s --streams %d --lease %s", address, r.Streams, r.Lease)
+	switch {
+	case r.Replicas == 1:
+		again += " --single"
+	case r.Replicas != defaultReplicas:
+		again += fmt.Sprintf(" --replicas %d", r.Replicas)
+	}
+	f := Finding{Where: "stream " + stream, What: "it is missing"}
+	switch stream {
+	case "KV_" + workersBucket(r.Name):
+		f.What += ": no session can be opened"
+		f.Hint = again + " makes it anew: it held nothing that lasts"
+	case "OBJ_" + bucket(r.Name):
+		f.What += ": attachments, and texts of long messages, cannot be read"
+		f.Hint = "restore it from a backup of the servers; when there is none, " + again + " makes an empty one, and outcrop convert --all puts back the sessions that another store has"
+	default:
+		f.What += ": the sessions in it can be neither read nor listed"
+		f.Hint = "restore it from a backup of the servers before outcrop realm gc runs again; when there is none, " + again + " makes an empty one, and outcrop convert --all puts back the sessions that another store has"
+	}
+	return f
+}
+
 func (s *Store) check(ctx context.Context, lk *link) (Report, error) {
 	realm, err := s.readRealm(ctx, lk)
 	if err != nil {
@@ -108,18 +133,24 @@ func (s *Store) check(ctx context.Context, lk *link) (Report, error) {
 	r := Report{Realm: realm}
 	servers := map[string]bool{}
 	add := func(where, what string, warning bool) {
-		r.Findings = append(r.Findings, Finding{where, what, warning})
+		r.Findings = append(r.Findings, Finding{Where: where, What: what, Warning: warning})
 	}
 	look := func(stream, subject string, log bool) error {
 		st, err := lk.js.Stream(ctx, stream)
 		if errors.Is(err, natsjs.ErrStreamNotFound) {
-			add("stream "+stream, "it is missing", false)
+			r.Findings = append(r.Findings, realm.gone(s.Address(), stream))
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		in := st.CachedInfo()
+		if stream == "KV_"+workersBucket(realm.Name) {
+			if in.Config.MaxAge != realm.Lease {
+				add("stream "+stream, fmt.Sprintf("keys of workers expire after %s, and a lease is %s: sessions are taken over too early or too late, and lose nothing", in.Config.MaxAge, realm.Lease), true)
+			}
+			in.Config.MaxAge = 0 // the only stream that has to forget
+		}
 		for _, what := range realm.judge(&in.Config, subject) {
 			add("stream "+stream, what, false)
 		}
@@ -150,7 +181,7 @@ func (s *Store) check(ctx context.Context, lk *link) (Report, error) {
 			return r, err
 		}
 	}
-	for _, stream := range []string{"KV_" + bucket(realm.Name), lk.objectStream()} {
+	for _, stream := range []string{"KV_" + bucket(realm.Name), "KV_" + workersBucket(realm.Name), lk.objectStream()} {
 		if err := look(stream, "", false); err != nil {
 			return r, err
 		}

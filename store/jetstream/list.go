@@ -19,9 +19,11 @@ import (
 	"github.com/outcrop-dev/outcrop/store"
 )
 
-// Head is what the last message of a session says.
+// Head is what the last message of a session says. One with an ID of "" stands
+// for a part of the realm that is missing.
 type Head struct {
 	ID        string
+	Part      string // the stream that is missing; "" otherwise
 	Title     string // the last one that was given, else the start of the first prompt
 	Turns     int
 	Events    int64
@@ -42,7 +44,8 @@ type Head struct {
 // listers is how many streams are listed at once.
 const listers = 8
 
-// Heads are the heads of all sessions, in no order. No log is read.
+// Heads are the heads of all sessions, in no order. No log is read. Of a stream
+// that is missing there is one head, with the reason.
 func (s *Store) Heads(ctx context.Context) (_ []Head, err error) {
 	lk, err := s.link(ctx)
 	if err != nil {
@@ -50,27 +53,39 @@ func (s *Store) Heads(ctx context.Context) (_ []Head, err error) {
 	}
 	defer s.observe("list", time.Now(), &err)
 	var workers map[string]store.Holder
+	var lacks []Head // the bucket of the workers
 	shards := make([][]Head, lk.realm.Streams)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(listers)
 	g.Go(func() (err error) {
 		workers, err = lk.workers(gctx)
+		if errors.Is(err, natsjs.ErrStreamNotFound) {
+			lacks, err = lk.lacking("KV_"+workersBucket(lk.realm.Name), "who holds sessions is unknown, and none can be opened"), nil
+		}
 		return err
 	})
 	for shard := range shards {
 		g.Go(func() (err error) {
 			shards[shard], err = lk.heads(gctx, shard)
+			if errors.Is(err, natsjs.ErrStreamNotFound) {
+				shards[shard], err = lk.lacking(lk.realm.stream(shard), "the sessions in it are not listed"), nil
+			}
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, s.failed("list", "", err)
 	}
-	all := slices.Concat(shards...)
+	all := slices.Concat(append(shards, lacks)...)
 	for i := range all {
 		all[i].Holder, all[i].Alive = workers[all[i].Owner]
 	}
 	return all, nil
+}
+
+// lacking is what a list has of a stream that is missing.
+func (lk *link) lacking(stream, so string) []Head {
+	return []Head{{Part: stream, Problem: fmt.Errorf("the stream %s is missing: %s; outcrop realm check says what can be done", stream, so)}}
 }
 
 // heads are the heads of one stream.
@@ -143,6 +158,9 @@ func (s *Store) List(ctx context.Context, o store.ListOptions) ([]store.Info, er
 
 // info describes a session by its head.
 func (s *Store) info(h *Head) store.Info {
+	if h.Part != "" {
+		return store.Info{Events: -1, Turns: -1, State: store.StateDamaged, Reason: h.Problem.Error(), Path: "stream " + h.Part}
+	}
 	i := store.Info{ID: h.ID, Title: h.Title, CreatedAt: h.Header.CreatedAt, UpdatedAt: h.UpdatedAt,
 		Events: h.Events, Turns: h.Turns, Bytes: h.Bytes, State: store.StateOK, Header: h.Header}
 	if h.Problem == nil {

@@ -73,13 +73,14 @@ type RealmOptions struct {
 }
 
 const (
-	version        = 1
-	defaultStreams = 16
-	maxStreams     = 1024
-	defaultLease   = 15 * time.Second
-	minLease       = time.Second
-	maxLease       = time.Hour
-	recordKey      = "realm"
+	version         = 1
+	defaultStreams  = 16
+	maxStreams      = 1024
+	defaultReplicas = 3
+	defaultLease    = 15 * time.Second
+	minLease        = time.Second
+	maxLease        = time.Hour
+	recordKey       = "realm"
 	// minPayload is the smallest limit on messages that servers may have, in
 	// bytes: header fields have to fit.
 	minPayload = 64 << 10
@@ -254,7 +255,7 @@ func (o RealmOptions) realm(name string, now int64) (Realm, error) {
 	case o.Single:
 		r.Replicas = 1
 	case r.Replicas == 0:
-		r.Replicas = 3
+		r.Replicas = defaultReplicas
 	}
 	if r.Lease == 0 {
 		r.Lease = defaultLease
