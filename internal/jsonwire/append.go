@@ -17,12 +17,16 @@ const hexDigits = "0123456789abcdef"
 // that what is written is always valid.
 func AppendString(dst []byte, s string) []byte {
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
-	// Words are copied before it is known what is in them: what is behind a
-	// special byte is written over.
 	dst = append(slices.Grow(dst, len(b)+len(b)/8+16), '"')
 	n := len(dst)
 	dst = dst[:cap(dst)]
-	for i := 0; i < len(b); {
+	i := 0
+	if len(b) >= 64+piece && utf8.ValidString(s) {
+		dst, n, i = appendBlocks(dst, n, b)
+	}
+	// Words are copied before it is known what is in them: what is behind a
+	// special byte is written over.
+	for i < len(b) {
 		if n+16 > len(dst) {
 			dst = slices.Grow(dst[:n], len(b)-i+16)
 			dst = dst[:cap(dst)]
@@ -41,18 +45,7 @@ func AppendString(dst []byte, s string) []byte {
 		c := b[i]
 		if c < utf8.RuneSelf {
 			i++
-			switch e := escapes[c]; e {
-			case 0:
-				dst[n] = c
-				n++
-			case 'u':
-				n += copy(dst[n:], `\u00`)
-				dst[n], dst[n+1] = hexDigits[c>>4], hexDigits[c&15]
-				n += 2
-			default:
-				dst[n], dst[n+1] = '\\', e
-				n += 2
-			}
+			n = appendByte(dst, n, c)
 			continue
 		}
 		if r, size := utf8.DecodeRune(b[i:]); r != utf8.RuneError || size != 1 {
@@ -68,6 +61,54 @@ func AppendString(dst []byte, s string) []byte {
 		}
 	}
 	return append(dst[:n], '"')
+}
+
+// appendBlocks escapes as much of b, which is valid UTF-8, as it can in blocks of
+// 64 bytes to dst[n:]. It returns dst, which may have grown, where it ends in it,
+// and how much of b that is.
+func appendBlocks(dst []byte, n int, b []byte) (to []byte, end, done int) {
+	i := 0
+	for ; i+64+piece <= len(b); i += 64 {
+		if n+64*6+piece > len(dst) {
+			dst = slices.Grow(dst[:n], len(b)-i+64*6+piece)
+			dst = dst[:cap(dst)]
+		}
+		from := i
+		for m := specials(blockOf(b, i)); m != 0; m &= m - 1 {
+			p := i + bits.TrailingZeros64(m)
+			copyPiece((*[piece]byte)(dst[n:]), (*[piece]byte)(b[from:]))
+			if p-from > piece {
+				copy(dst[n:], b[from:p])
+			}
+			n += p - from
+			if e := escapes[b[p]]; e != 'u' {
+				dst[n], dst[n+1] = '\\', e
+				n += 2
+			} else {
+				n = appendByte(dst, n, b[p])
+			}
+			from = p + 1
+		}
+		n += copy(dst[n:], b[from:i+64])
+	}
+	return dst, n, i
+}
+
+// appendByte writes a byte of ASCII, escaped where it must be, to dst[n:], which
+// has room for six bytes, and returns where it ends.
+func appendByte(dst []byte, n int, c byte) int {
+	switch e := escapes[c]; e {
+	case 0:
+		dst[n] = c
+		return n + 1
+	case 'u':
+		n += copy(dst[n:], `\u00`)
+		dst[n], dst[n+1] = hexDigits[c>>4], hexDigits[c&15]
+		return n + 2
+	default:
+		dst[n], dst[n+1] = '\\', e
+		return n + 2
+	}
 }
 
 // escapes are what stands behind the backslash for a byte of ASCII: 0 for one

@@ -216,48 +216,84 @@ func special(w uint64) uint64 {
 // offset behind its closing quote.
 func String(b []byte, i int) (int, error) {
 	i++
-	for {
-		for {
-			if i+8 > len(b) {
-				for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
-					i++
-				}
-				break
-			}
-			if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				break
-			}
+	// Most strings end within three words.
+	for end := i + 24; i < end && i+8 <= len(b); {
+		m := special(binary.LittleEndian.Uint64(b[i:]))
+		if m == 0 {
 			i += 8
+			continue
+		}
+		if i += bits.TrailingZeros64(m) >> 3; b[i] == '"' {
+			return i + 1, nil
+		}
+		n, err := escape(b, i)
+		if err != nil {
+			return i, err
+		}
+		i += n
+	}
+	for i+64 <= len(b) {
+		at := i
+		i += 64
+		for m := specials(blockOf(b, at)); m != 0; {
+			k := bits.TrailingZeros64(m)
+			if b[at+k] == '"' {
+				return at + k + 1, nil
+			}
+			n, err := escape(b, at+k)
+			if err != nil {
+				return at + k, err
+			}
+			m &= ^uint64(0) << (k + n)
+			i = max(i, at+k+n)
+		}
+	}
+	for {
+		for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+			i++
 		}
 		if i >= len(b) {
 			return i, syntax(i, "text ends inside a string")
 		}
-		switch b[i] {
-		case '"':
+		if b[i] == '"' {
 			return i + 1, nil
-		case '\\':
-			if i+1 >= len(b) {
-				return i, syntax(i, "text ends inside a string")
-			}
-			switch b[i+1] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-				i += 2
-			case 'u':
-				if i+6 > len(b) {
-					return i, syntax(i, "text ends inside an escape")
-				}
-				if !hex4ok(b[i+2:]) {
-					return i, syntax(i, "bad \\u escape")
-				}
-				i += 6
-			default:
-				return i, syntax(i, "bad escape \\"+quoteByte(b[i+1]))
-			}
-		default:
-			return i, syntax(i, "raw control character in a string")
 		}
+		n, err := escape(b, i)
+		if err != nil {
+			return i, err
+		}
+		i += n
 	}
+}
+
+// escape is the length of the escape at i, where another special byte is an
+// error.
+func escape(b []byte, i int) (int, error) {
+	if b[i] != '\\' {
+		return 0, syntax(i, "raw control character in a string")
+	}
+	if i+1 >= len(b) {
+		return 0, syntax(i, "text ends inside a string")
+	}
+	n := int(escapeSize[b[i+1]])
+	if n == 2 {
+		return n, nil
+	}
+	return n, wideEscape(b, i, n)
+}
+
+// wideEscape says what is wrong with an escape that takes n bytes, which is not
+// two.
+func wideEscape(b []byte, i, n int) error {
+	switch {
+	case n == 0:
+		return syntax(i, "bad escape \\"+quoteByte(b[i+1]))
+	case i+n > len(b):
+		return syntax(i, "text ends inside an escape")
+	case !hex4ok(b[i+2:]):
+		return syntax(i, "bad \\u escape")
+	}
+	return nil
 }
 
 func hex4ok(b []byte) bool {

@@ -69,39 +69,9 @@ func Skip(b []byte, i int) int {
 
 // SkipString returns the offset behind the string whose opening quote is at i.
 func SkipString(b []byte, i int) int {
-	// Short strings word by word, long ones with the wide search of the standard
-	// library.
-	i, closed := skipWords(b, i+1, 32)
-	if closed {
-		return i
-	}
-	quote := -1 // the next one, found once: a long text has far more escapes
-	for i < len(b) {
-		if quote < i {
-			n := bytes.IndexByte(b[i:], '"')
-			if n < 0 {
-				return len(b)
-			}
-			quote = i + n
-		}
-		e := bytes.IndexByte(b[i:quote], '\\')
-		if e < 0 {
-			return quote + 1
-		}
-		// Behind an escape go on word by word for a while: where there is one
-		// there are more.
-		if i, closed = skipWords(b, i+e+2, 64); closed {
-			return i
-		}
-	}
-	return len(b)
-}
-
-// skipWords looks for the closing quote of a string in the next n bytes or a few
-// more; closed: i is behind it.
-func skipWords(b []byte, i, n int) (at int, closed bool) {
-	end := i + n
-	for i < end && i+8 <= len(b) {
+	i++
+	// Most strings end within four words.
+	for end := i + 32; i < end && i+8 <= len(b); {
 		w := binary.LittleEndian.Uint64(b[i:])
 		q, s := w^ones*'"', w^ones*'\\'
 		m := ((q-ones)&^q | (s-ones)&^s) & high1
@@ -110,23 +80,35 @@ func skipWords(b []byte, i, n int) (at int, closed bool) {
 			continue
 		}
 		if i += bits.TrailingZeros64(m) >> 3; b[i] == '"' {
-			return i + 1, true
+			return i + 1
 		}
 		i += 2
 	}
-	if i < end {
-		for end = min(end, len(b)); i < end; {
-			switch b[i] {
+	for i+64 <= len(b) {
+		at := i
+		i += 64
+		for m := specials(blockOf(b, at)); m != 0; {
+			k := bits.TrailingZeros64(m)
+			m &= m - 1
+			switch b[at+k] {
 			case '"':
-				return i + 1, true
+				return at + k + 1
 			case '\\':
-				i += 2
-			default:
-				i++
+				m &^= 2 << k
+				i = max(i, at+k+2)
 			}
 		}
 	}
-	return i, false
+	for i < len(b) {
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+		i++
+	}
+	return len(b)
 }
 
 // Members yields the members of an object in order: the name as it stands
@@ -252,63 +234,99 @@ func TextIs(v []byte, s string) bool {
 }
 
 // unescape decodes the text of a string whose first escape stands at the offset
-// at. What lies between escapes is copied word by word: what is decoded is never
-// longer than its text, so a word that is copied too far is written over.
+// at. What lies between escapes is copied in pieces: what is decoded
+// is never longer than its text, so what was copied too far is written over.
 func unescape(b []byte, at int) string {
 	out := make([]byte, len(b))
 	n := copy(out, b[:at])
-	for i := at; i < len(b); {
-		if i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			binary.LittleEndian.PutUint64(out[n:], w)
-			s := w ^ ones*'\\'
-			m := (s - ones) &^ s & high1
-			if m == 0 {
-				i, n = i+8, n+8
+	i := at
+	for i+64+piece <= len(b) {
+		from := i // what is not copied yet
+		end := i + 64
+		for m := specials(blockOf(b, i)); m != 0; {
+			k := bits.TrailingZeros64(m)
+			p := i + k
+			if b[p] != '\\' {
+				m &= m - 1 // nothing that is valid has it
 				continue
 			}
-			k := bits.TrailingZeros64(m) >> 3
-			i, n = i+k, n+k
+			copyPiece((*[piece]byte)(out[n:]), (*[piece]byte)(b[from:]))
+			if p-from > piece {
+				copy(out[n:], b[from:p])
+			}
+			n += p - from
+			size := 2
+			if c := b[p+1]; c != 'u' {
+				out[n] = plain[c]
+				n++
+			} else if n, size = unescapeUnit(out, n, b, p); size == 0 {
+				return unsafe.String(unsafe.SliceData(out), n)
+			}
+			from = p + size
+			m &= ^uint64(0) << (k + size)
 		}
+		if i = max(from, end); from < i {
+			n += copy(out[n:], b[from:i])
+		}
+	}
+	for i < len(b) {
 		if b[i] != '\\' || i+1 >= len(b) {
 			out[n] = b[i]
 			i, n = i+1, n+1
 			continue
 		}
-		c := b[i+1]
-		if c != 'u' {
-			switch c {
-			case 'b':
-				c = '\b'
-			case 'f':
-				c = '\f'
-			case 'n':
-				c = '\n'
-			case 'r':
-				c = '\r'
-			case 't':
-				c = '\t'
-			}
-			out[n] = c
-			i, n = i+2, n+1
-			continue
-		}
-		if i+6 > len(b) {
+		size := 2
+		if c := b[i+1]; c != 'u' {
+			out[n] = plain[c]
+			n++
+		} else if n, size = unescapeUnit(out, n, b, i); size == 0 {
 			break
 		}
-		u := hex4(b[i+2:])
-		i += 6
-		if u >= 0xd800 && u < 0xdc00 && i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
-			if lo := hex4(b[i+2:]); lo >= 0xdc00 && lo < 0xe000 {
-				i += 6
-				r := 0x10000 + (u-0xd800)<<10 + (lo - 0xdc00)
-				n += copy(out[n:], []byte{byte(0xf0 | r>>18), byte(0x80 | r>>12&0x3f), byte(0x80 | r>>6&0x3f), byte(0x80 | r&0x3f)})
-				continue
-			}
-		}
-		n = len(appendUnit(out[:n], u))
+		i += size
 	}
 	return unsafe.String(unsafe.SliceData(out), n) // nobody else has it
+}
+
+// piece is how much is copied at once between escapes: most runs are shorter, and
+// so need no branch that can be guessed wrong.
+const piece = 32
+
+// copyPiece copies the piece at src to dst. It is in words for the compiler, which
+// would take the two for overlapping.
+func copyPiece(dst, src *[piece]byte) {
+	w0, w1 := binary.LittleEndian.Uint64(src[:]), binary.LittleEndian.Uint64(src[8:])
+	w2, w3 := binary.LittleEndian.Uint64(src[16:]), binary.LittleEndian.Uint64(src[24:])
+	binary.LittleEndian.PutUint64(dst[:], w0)
+	binary.LittleEndian.PutUint64(dst[8:], w1)
+	binary.LittleEndian.PutUint64(dst[16:], w2)
+	binary.LittleEndian.PutUint64(dst[24:], w3)
+}
+
+// plain is what an escape of two bytes stands for, by its second byte; a byte
+// that is none stands for itself.
+var plain = func() (t [256]byte) {
+	for c := range t {
+		t[c] = byte(c)
+	}
+	t['b'], t['f'], t['n'], t['r'], t['t'] = '\b', '\f', '\n', '\r', '\t'
+	return t
+}()
+
+// unescapeUnit decodes the \u escape at i to out[n:], with the one behind it when
+// the two are a pair. It returns where that ends, and how long they are; 0 for one
+// that the text ends in.
+func unescapeUnit(out []byte, n int, b []byte, i int) (end, size int) {
+	if i+6 > len(b) {
+		return n, 0
+	}
+	u := hex4(b[i+2:])
+	if u >= 0xd800 && u < 0xdc00 && i+12 <= len(b) && b[i+6] == '\\' && b[i+7] == 'u' {
+		if lo := hex4(b[i+8:]); lo >= 0xdc00 && lo < 0xe000 {
+			r := 0x10000 + (u-0xd800)<<10 + (lo - 0xdc00)
+			return n + copy(out[n:], []byte{byte(0xf0 | r>>18), byte(0x80 | r>>12&0x3f), byte(0x80 | r>>6&0x3f), byte(0x80 | r&0x3f)}), 12
+		}
+	}
+	return len(appendUnit(out[:n], u)), 6
 }
 
 // appendUnit writes one UTF-16 code unit as UTF-8, a surrogate as WTF-8.
