@@ -10,8 +10,12 @@ import (
 // never written itself, such as one in a later format of dsh: all of its events,
 // then the closers of an open turn, then session/end-seed. The header names the
 // parent and its format. Attachments come along. src is not written. What could
-// not be opened, were it written, is refused, and nothing is made.
+// not be opened, were it written, is refused, and nothing is made; so is what a
+// later log has overtaken, see Overtaken: Fork takes that.
 func GoOn(ctx context.Context, dst, src Store, id string, child Child) (outcrop.Header, error) {
+	if err := Overtaken(ctx, src, id); err != nil {
+		return outcrop.Header{}, Problem("go on", id, err, "", "")
+	}
 	sd, err := src.Read(ctx, id)
 	if err != nil {
 		return outcrop.Header{}, err

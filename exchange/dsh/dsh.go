@@ -17,6 +17,7 @@ package dsh
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
 	"os"
 	"path/filepath"
@@ -129,6 +130,13 @@ func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*e
 			}
 			defer st.Close()
 			s, err := session(ctx, st, "", r)
+			var late *outcrop.Error
+			switch {
+			case err != nil:
+				err = hinted(err, path)
+			case errors.As(store.Overtaken(ctx, st, ""), &late):
+				r.Dropped("later log", filepath.Base(late.Path)+": "+late.Msg, 0)
+			}
 			yield(s, err)
 			return
 		}
@@ -155,6 +163,28 @@ func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*e
 			}
 		}
 	}
+}
+
+// hinted adds to the error about a log of a format that is not known what else
+// of the session could be taken.
+func hinted(err error, path string) error {
+	own, ok := jsonl.FormatOf(path)
+	if outcrop.CodeOf(err) != "HEADER_VERSION" || !ok {
+		return err
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	best, older := -1, ""
+	for _, e := range entries {
+		if n, ok := jsonl.FormatOf(e.Name()); ok && n < own && n > best {
+			best, older = n, e.Name()
+		}
+	}
+	if older == "" {
+		return err
+	}
+	e := store.Problem("read", "", err, "", "")
+	e.Hint += "; " + older + " beside it, which is older, is imported when it is named itself"
+	return e
 }
 
 // session is one session of a store. An empty id stands for the one in a file.

@@ -51,6 +51,9 @@ func (a *app) convertAll(ctx context.Context, to string) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
+		if err == nil && in.State == store.StateNewer {
+			a.NoteOlder(store.Overtaken(ctx, src, in.ID))
+		}
 		count[what]++
 		if err := a.sayCopied(in, what, digest, err); err != nil {
 			return err

@@ -30,6 +30,7 @@ func (a *app) onSession(ctx context.Context, name string, dry bool, f func(t *de
 		if err != nil {
 			return exit.Unreadable(err)
 		}
+		t.NoteOvertaken(ctx)
 		return f(t, s)
 	}
 	live, err := store.Open(ctx, t.Store, t.ID, store.Options{

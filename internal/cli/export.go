@@ -151,6 +151,7 @@ func (a *app) export(c *cobra.Command, name string, f exportFlags) error {
 	if err != nil {
 		return err
 	}
+	t.NoteOvertaken(ctx)
 	if o.Before > 0 {
 		if err := a.reached(ctx, t, o.at); err != nil {
 			return err

@@ -29,6 +29,7 @@ func (a *app) follow(ctx context.Context, t *desk.Target, show func(outcrop.Even
 		return exit.Unreadable(err)
 	}
 	defer in.Close()
+	t.NoteOvertaken(ctx)
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -56,6 +57,9 @@ func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, before, id 
 	if err != nil {
 		return err
 	}
+	t.NoteOvertaken(ctx)
+	var newer *outcrop.Error
+	errors.As(store.Overtaken(ctx, t.Store, t.ID), &newer)
 	var lost []int
 	if before != "" {
 		if at, lost, err = a.beforeCompaction(ctx, t, before); err != nil {
@@ -93,7 +97,10 @@ func (a *app) fork(ctx context.Context, name string, at outcrop.Seq, before, id 
 		if before != "" {
 			o.Raw("lacks", answer.List(len(lost), func(dst []byte, i int) []byte { return jsonwire.AppendInt(dst, int64(lost[i])) }))
 		}
-		return a.Line(o.Bool("closed", cut.Closed).End())
+		if o.Bool("closed", cut.Closed); newer != nil {
+			o.Text("newer", newer.Path)
+		}
+		return a.Line(o.End())
 	}
 	a.Text(id + "\n")
 	if len(lost) > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/internal/term"
 	"github.com/outcrop-dev/outcrop/search"
+	"github.com/outcrop-dev/outcrop/store"
 )
 
 // searchFlags are the flags of search.
@@ -135,6 +136,13 @@ func (a *app) search(ctx context.Context, query string, f searchFlags) error {
 		if err := a.hit(h); err != nil {
 			return err
 		}
+	}
+	told := map[string]bool{}
+	for _, h := range hits {
+		if err := store.Overtaken(ctx, st, h.Session); err != nil && !told[h.Session] {
+			a.NoteOlder(err)
+		}
+		told[h.Session] = true
 	}
 	for _, t := range r.Troubles {
 		name := t.Session

@@ -115,8 +115,11 @@ func (a *app) spentBy(ctx context.Context, st store.Store, infos []store.Info, p
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			row.reason = exit.Explain(err)
+		case in.State == store.StateNewer:
+			row.reason = in.Reason
 		}
 		rows = append(rows, row)
 	}

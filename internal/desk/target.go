@@ -23,6 +23,9 @@ type Target struct {
 	ID    string // "" for a log file whose header was not read
 	Name  string // as a person named it
 	Path  string // of the log file, when the target is one
+
+	desk *Desk // whose notes are told what Read finds; nil: nobody's
+	told bool  // that a later log has overtaken it
 }
 
 // Resolve finds the session that a person named.
@@ -50,7 +53,7 @@ func (a *Desk) Resolve(ctx context.Context, name string) (*Target, error) {
 		}
 		return nil, err
 	}
-	return &Target{Store: st, ID: id, Name: name}, nil
+	return &Target{Store: st, ID: id, Name: name, desk: a}, nil
 }
 
 // isPath tells a path from a session id. An id may look like nearly anything, so
@@ -91,7 +94,7 @@ func (a *Desk) fileTarget(name string) (*Target, error) {
 	if err != nil {
 		return nil, exit.With(3, err)
 	}
-	return &Target{Store: st, Name: name, Path: p}, nil
+	return &Target{Store: st, Name: name, Path: p, desk: a}, nil
 }
 
 // inFolder says what a person who named a folder may have meant.
@@ -104,11 +107,34 @@ func inFolder(p, name string) string {
 	return "to list the sessions in it use outcrop ls --store " + term.Line(name)
 }
 
-// Read opens the target's log for reading.
+// Read opens the target's log for reading. That a later log has overtaken it is
+// noted.
 func (t *Target) Read(ctx context.Context) (store.Stored, error) {
 	sd, err := t.Store.Read(ctx, t.ID)
 	if err != nil {
 		return nil, exit.Unreadable(err)
 	}
+	t.NoteOvertaken(ctx)
 	return sd, nil
+}
+
+// NoteOvertaken notes, once, that a later log lies beside the one that is read.
+// It is for who reads the target another way than by Read.
+func (t *Target) NoteOvertaken(ctx context.Context) {
+	if t.desk == nil || t.told {
+		return
+	}
+	if err := store.Overtaken(ctx, t.Store, t.ID); err != nil {
+		t.told = true
+		t.desk.NoteOlder(err)
+	}
+}
+
+// NoteOlder notes the error of store.Overtaken about a log that is shown all the
+// same.
+func (a *Desk) NoteOlder(err error) {
+	var e *outcrop.Error
+	if errors.As(err, &e) {
+		a.Note("%s: %s (%s)", term.Line(e.Path), term.Line(e.Msg), e.Code)
+	}
 }

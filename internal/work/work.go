@@ -104,6 +104,11 @@ func (w *Work) findSession(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// What came later would be missing in what goes on: only a fork, which
+		// a person asks for, takes the older log.
+		if err := store.Overtaken(ctx, t.Store, t.ID); err != nil {
+			return err
+		}
 		s, tail, err := store.Inspect(ctx, t.Store, t.ID, outcrop.Options{})
 		if err != nil {
 			return exit.Unreadable(err)

@@ -125,7 +125,7 @@ func (s *FileStore) Acquire(ctx context.Context, id string) (store.Lease, error)
 	if h.Format > 0 {
 		return nil, later("open", name, s.path, h.Format)
 	}
-	if name, newer := s.laterFile(); name != "" {
+	if _, name, newer := s.laterFile(); name != "" {
 		f := folder{dir: s.path, state: folderNewer, reason: name + " beside it is a newer generation of the log"}
 		e := f.problem("open", h.ID).(*outcrop.Error)
 		if !newer {
@@ -176,22 +176,24 @@ func inRoot(path string, h outcrop.Header, enc wire.Encoding) (root string, ok b
 }
 
 // laterFile names a log of a later format beside a file that has the name of a
-// log in a root; newer when it is of one that is not known.
-func (s *FileStore) laterFile() (name string, newer bool) {
+// log in a root; newer when it is of one that is not known. f is the folder.
+func (s *FileStore) laterFile() (f folder, name string, newer bool) {
 	p := s.real()
-	if filepath.Base(p) != logName(s.enc) {
-		return "", false
+	own, ok := FormatOf(p)
+	if !ok {
+		return f, "", false
 	}
 	f, _, err := lookIn(s.disk, filepath.Dir(p))
+	n, _ := formatOf(f.newer)
 	switch {
 	case err != nil:
-		return "", false
-	case f.newer != "":
-		return f.newer, true
-	case f.format > 0 && f.enc != "":
-		return filepath.Base(f.path()), false
+		return f, "", false
+	case f.newer != "" && n > own:
+		return f, f.newer, true
+	case f.format > own && f.enc != "":
+		return f, filepath.Base(f.path()), false
 	}
-	return "", false
+	return f, "", false
 }
 
 // Read is store.Store's; the value is a *Log. An empty id stands for the

@@ -210,6 +210,9 @@ func (f *folder) problem(op, id string) error {
 	switch f.state {
 	case folderNewer:
 		e.Err, e.Code, e.Hint = errors.Join(outcrop.ErrReadOnly, outcrop.ErrUnsupported), "NEWER_GENERATION", "use the program that wrote it, or a newer version of this one"
+		if f.enc != "" {
+			e.Hint += "; " + forkIt
+		}
 	case folderLater:
 		return later(op, id, f.path(), int64(f.format))
 	}
