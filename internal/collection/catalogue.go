@@ -9,21 +9,20 @@ import (
 	"path/filepath"
 	"unsafe"
 
-	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
-	"github.com/outcrop-dev/outcrop/store"
 )
 
 // The file of a catalogue is the line magic, the CRC-32C of what follows in
-// four bytes, the store's address, the number of records and the records;
-// numbers are varints, texts a length and their bytes.
-const magic = "outcrop catalogue 1\n"
+// four bytes, the store's address, the number of records and the records in the
+// order of the store's listing, each a text; numbers are varints, texts a length
+// and their bytes.
+const magic = "outcrop catalogue 2\n"
 
 // mostCatalogue is the largest file that is read.
 const mostCatalogue = 1 << 30
 
 // leastRecord is less than the bytes of any record.
-const leastRecord = 16
+const leastRecord = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -44,8 +43,13 @@ func (c *Collection) load() {
 	if err != nil {
 		return
 	}
-	if known, ok := decode(b, c.st.Address()); ok {
-		c.known = known
+	recs, ok := decode(b, c.st.Address())
+	if !ok {
+		return
+	}
+	c.known = make(map[string]*record, len(recs))
+	for i := range recs {
+		c.known[recs[i].place] = &recs[i]
 	}
 }
 
@@ -68,7 +72,7 @@ func (c *Collection) Save(random func([]byte) (int, error)) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(encode(c.known, c.st.Address()))
+	_, err = f.Write(encode(c.order, c.st.Address()))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -102,59 +106,12 @@ func (e *encoder) optText(s *string) {
 	}
 }
 
-func encode(known map[string]*record, address string) []byte {
-	e := &encoder{b: append(make([]byte, 0, 256*len(known)+64), magic+"\x00\x00\x00\x00"...)}
+func encode(recs []*record, address string) []byte {
+	e := &encoder{b: append(make([]byte, 0, 256*len(recs)+64), magic+"\x00\x00\x00\x00"...)}
 	e.text(address)
-	e.int(int64(len(known)))
-	for _, r := range known {
-		l, in := &r.listed, &r.listed.Info
-		e.text(l.Place)
-		e.text(l.Stamp)
-		e.text(in.ID)
-		e.text(in.Title)
-		e.int(in.UpdatedAt)
-		e.int(in.Events)
-		e.int(int64(in.Turns))
-		e.int(in.Bytes)
-		e.text(string(in.State))
-		e.text(in.Reason)
-		e.text(in.Path)
-		e.text(in.Cwd)
-		e.int(in.CreatedAt)
-		h := &in.Header
-		e.flag(h.ID != "")
-		if h.ID != "" {
-			e.int(h.Version)
-			e.text(h.ID)
-			e.int(h.CreatedAt)
-			e.optText(h.Cwd)
-			e.optText(h.ParentSession)
-			e.flag(h.SeedLength != nil)
-			if h.SeedLength != nil {
-				e.int(*h.SeedLength)
-			}
-			e.text(h.Origin)
-			e.int(h.DelegationDepth)
-			e.optText(h.AgentPreset)
-			e.int(h.Outcrop)
-		}
-		s := &r.sum
-		e.text(s.stamp)
-		e.text(s.mark)
-		if s.stamp == "" && s.mark == "" {
-			continue
-		}
-		e.text(s.failed)
-		e.flag(s.unread)
-		e.flag(s.torn)
-		e.int(int64(s.events))
-		e.int(int64(s.turns))
-		e.text(s.title)
-		e.flag(s.titled)
-		e.int(s.updated)
-		e.flag(s.openTurn)
-		e.texts(s.tags)
-		e.texts(s.objects)
+	e.int(int64(len(recs)))
+	for _, r := range recs {
+		r.appendTo(e)
 	}
 	binary.LittleEndian.PutUint32(e.b[len(magic):], crc32.Checksum(e.b[len(magic)+4:], castagnoli))
 	return e.b
@@ -227,7 +184,7 @@ func (d *decoder) texts() []string {
 }
 
 // decode takes the bytes over.
-func decode(b []byte, address string) (map[string]*record, bool) {
+func decode(b []byte, address string) ([]record, bool) {
 	head := len(magic) + 4
 	if len(b) < head || !bytes.HasPrefix(b, []byte(magic)) || binary.LittleEndian.Uint32(b[len(magic):]) != crc32.Checksum(b[head:], castagnoli) {
 		return nil, false
@@ -241,65 +198,11 @@ func decode(b []byte, address string) (map[string]*record, bool) {
 	if n < 0 || n > int64(len(d.s)/leastRecord) {
 		return nil, false
 	}
-	known := make(map[string]*record, n)
-	all := make([]record, n)
-	for i := range all {
-		r := &all[i]
-		d.record(r)
-		if d.bad {
+	recs := make([]record, n)
+	for i := range recs {
+		if d.record(&recs[i]); d.bad {
 			return nil, false
 		}
-		known[r.listed.Place] = r
 	}
-	return known, d.s == ""
-}
-
-func (d *decoder) record(r *record) {
-	l, in := &r.listed, &r.listed.Info
-	l.Place = d.text()
-	l.Stamp = d.text()
-	in.ID = d.text()
-	in.Title = d.text()
-	in.UpdatedAt = d.int()
-	in.Events = d.int()
-	in.Turns = int(d.int())
-	in.Bytes = d.int()
-	in.State = store.State(d.text())
-	in.Reason = d.text()
-	in.Path = d.text()
-	in.Cwd = d.text()
-	in.CreatedAt = d.int()
-	if d.flag() {
-		h := &in.Header
-		h.Version = d.int()
-		h.ID = d.text()
-		h.CreatedAt = d.int()
-		h.Cwd = d.optText()
-		h.ParentSession = d.optText()
-		if d.flag() {
-			n := d.int()
-			h.SeedLength = &n
-		}
-		h.Origin = d.text()
-		h.DelegationDepth = d.int()
-		h.AgentPreset = d.optText()
-		h.Outcrop = d.int()
-	}
-	s := &r.sum
-	s.stamp = d.text()
-	s.mark = d.text()
-	if s.stamp == "" && s.mark == "" {
-		return
-	}
-	s.failed = d.text()
-	s.unread = d.flag()
-	s.torn = d.flag()
-	s.events = outcrop.Seq(d.int())
-	s.turns = int(d.int())
-	s.title = d.text()
-	s.titled = d.flag()
-	s.updated = d.int()
-	s.openTurn = d.flag()
-	s.tags = d.texts()
-	s.objects = d.texts()
+	return recs, d.s == ""
 }

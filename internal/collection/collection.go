@@ -69,7 +69,8 @@ type Collection struct {
 
 	loaded bool
 	known  map[string]*record // by place
-	dirty  bool
+	order  []*record          // as the store lists them
+	dirty  bool               // they are not what the file has
 }
 
 // Of is the collection of a store.

@@ -150,6 +150,9 @@ func (c *Collection) Learn(ctx context.Context, e *Entry) error {
 		return nil
 	}
 	rec := e.rec
+	if !rec.open() {
+		return nil // what List took was read
+	}
 	sum, ok := c.readOn(ctx, rec)
 	if !ok {
 		sum = c.readAll(ctx, rec)
@@ -157,18 +160,25 @@ func (c *Collection) Learn(ctx context.Context, e *Entry) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	// Of a log that somebody writes a little more is read the next time: the
+	// catalogue is not written anew for every listing.
+	c.dirty = c.dirty || rec.kept.Stamp != "" || sum.mark != "" && sum.events-rec.sum.events > mostReadAgain
 	rec.sum = sum
-	c.dirty = true
-	fresh := Entry{Info: rec.listed.Info, rec: rec}
+	rec.changed()
+	fresh := Entry{Info: rec.info, rec: rec}
 	rec.sum.into(&fresh)
 	*e = fresh
 	return nil
 }
 
+// mostReadAgain is how many events of a log in use are read again rather than
+// kept.
+const mostReadAgain = 500
+
 // readOn reads through store.Follower, which can go on later. It is for logs in
 // good order: what it cannot answer for is left to readAll.
 func (c *Collection) readOn(ctx context.Context, rec *record) (summary, bool) {
-	in := &rec.listed.Info
+	in := &rec.info
 	f, ok := c.st.(store.Follower)
 	if !ok || in.Events < 0 || in.State == store.StateDamaged || in.State == store.StateNewer ||
 		in.State == store.StateOK && in.Reason != "" || in.State == store.StateOpenTurn && strings.Contains(in.Reason, "; ") {
@@ -195,7 +205,7 @@ func (c *Collection) readOn(ctx context.Context, rec *record) (summary, bool) {
 	if int64(sum.events) != in.Events && (in.State != store.StateLocked || int64(sum.events) < in.Events) {
 		return summary{}, false
 	}
-	sum.stamp, sum.mark = rec.listed.Stamp, ""
+	sum.stamp, sum.mark = rec.kept.Stamp, ""
 	if canMark {
 		sum.mark = marked.Mark()
 	}
@@ -204,9 +214,9 @@ func (c *Collection) readOn(ctx context.Context, rec *record) (summary, bool) {
 
 // readAll reads a log as every reader does.
 func (c *Collection) readAll(ctx context.Context, rec *record) (sum summary) {
-	sum.stamp = rec.listed.Stamp
+	sum.stamp = rec.kept.Stamp
 	r := newReader(&sum)
-	sd, err := c.st.Read(ctx, rec.listed.Info.ID)
+	sd, err := c.st.Read(ctx, rec.info.ID)
 	if err != nil {
 		sum.unread = true
 		return sum

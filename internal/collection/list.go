@@ -35,12 +35,6 @@ func (e *Entry) Parent() string {
 	return *e.Header.ParentSession
 }
 
-// record is what the catalogue keeps of one place.
-type record struct {
-	listed store.Listed
-	sum    summary // the zero value: never read
-}
-
 // List lists the sessions of the store, newest first, with what is known of
 // them.
 func (c *Collection) List(ctx context.Context) ([]Entry, error) {
@@ -52,29 +46,53 @@ func (c *Collection) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Entry, len(listed))
-	same := 0 // what is in the catalogue as it is
+	recs := c.take(listed)
+	if out, ok := entries(recs); ok {
+		return out, nil
+	}
+	// What is kept of an entry cannot be read, and the store did not look at it:
+	// without the catalogue it does.
+	c.known, c.dirty = map[string]*record{}, true
+	if listed, err = c.listed(ctx, func() {}); err != nil {
+		return nil, err
+	}
+	out, _ := entries(c.take(listed))
+	return out, nil
+}
+
+// take brings what is known up to a listing, and gives the records of the
+// entries.
+func (c *Collection) take(listed []store.Listed) []*record {
+	recs := make([]*record, 0, len(listed))
+	gone := len(c.known)
+	if gone == 0 {
+		c.known = make(map[string]*record, len(listed))
+	}
 	for i := range listed {
 		l := &listed[i]
 		rec := c.known[l.Place]
-		if rec == nil || rec.listed.Info.ID != l.Info.ID {
-			rec = &record{}
-		} else if rec.listed.Stamp == l.Stamp && l.Stamp != "" {
-			same++
-			out[i] = rec.entry()
-			continue
+		if rec != nil {
+			gone--
 		}
-		rec.listed = *l
-		out[i] = rec.entry()
+		if l.Info == nil && rec == nil {
+			continue // no store says so
+		}
+		if l.Info != nil && !rec.still(l) {
+			rec = rec.renewed(l)
+			c.known[l.Place] = rec
+			// What must not be kept is looked at again whatever the file says.
+			c.dirty = c.dirty || l.Stamp != ""
+		}
+		recs = append(recs, rec)
 	}
-	if same < len(listed) || same < len(c.known) {
+	if c.order = recs; gone > 0 {
 		c.dirty = true
-		c.known = make(map[string]*record, len(out))
-		for i := range out {
-			c.known[listed[i].Place] = out[i].rec
+		clear(c.known)
+		for _, rec := range recs {
+			c.known[rec.place] = rec
 		}
 	}
-	return inOrder(out), nil
+	return recs
 }
 
 // listed asks the store. One that has no stamps says in its listing what there
@@ -82,13 +100,13 @@ func (c *Collection) List(ctx context.Context) ([]Entry, error) {
 // Until loaded returns the catalogue is being read.
 func (c *Collection) listed(ctx context.Context, loaded func()) ([]store.Listed, error) {
 	if cat, ok := c.st.(store.Cataloguer); ok {
-		return cat.ListKnown(ctx, func(place string) (store.Listed, bool) {
+		return cat.ListKnown(ctx, func(place string) (store.Kept, bool) {
 			loaded()
 			rec := c.known[place]
 			if rec == nil {
-				return store.Listed{}, false
+				return store.Kept{}, false
 			}
-			return rec.listed, true
+			return rec.kept, true
 		})
 	}
 	infos, err := c.st.List(ctx, store.ListOptions{})
@@ -96,7 +114,8 @@ func (c *Collection) listed(ctx context.Context, loaded func()) ([]store.Listed,
 		return nil, err
 	}
 	out := make([]store.Listed, len(infos))
-	for i, in := range infos {
+	for i := range infos {
+		in := &infos[i]
 		out[i] = store.Listed{Info: in, Place: in.ID, Stamp: fmt.Sprintf("%d %d %d", in.Bytes, in.Events, in.UpdatedAt)}
 		if in.ID == "" || in.State == store.StateLocked {
 			out[i].Place, out[i].Stamp = in.ID+in.Path, ""
@@ -105,14 +124,29 @@ func (c *Collection) listed(ctx context.Context, loaded func()) ([]store.Listed,
 	return out, nil
 }
 
-// entry puts together what a listing and the reading of the log said.
-func (r *record) entry() Entry {
-	e := Entry{Info: r.listed.Info, rec: r}
-	if r.listed.Stamp == "" || r.sum.stamp != r.listed.Stamp {
-		return e
+// entries are the entries of records, newest first; false when one of them
+// cannot be read.
+func entries(recs []*record) ([]Entry, bool) {
+	recs = slices.Clone(recs)
+	slices.SortFunc(recs, func(a, b *record) int {
+		return newestFirst(a.shown, b.shown, a.kept.ID, b.kept.ID, a.kept.Path, b.kept.Path)
+	})
+	out := make([]Entry, len(recs))
+	var r rest
+	for i, rec := range recs {
+		if !rec.entry(&out[i], &r) {
+			return nil, false
+		}
 	}
-	r.sum.into(&e)
-	return e
+	return out, true
+}
+
+// newestFirst compares two entries by time, id and path.
+func newestFirst(timeA, timeB int64, idA, idB, pathA, pathB string) int {
+	if timeA != timeB {
+		return cmp.Compare(timeB, timeA)
+	}
+	return cmp.Or(strings.Compare(idA, idB), strings.Compare(pathA, pathB))
 }
 
 // Sort puts the newest first, as stores list.
@@ -130,11 +164,8 @@ func inOrder(entries []Entry) []Entry {
 		places[i] = place{entries[i].UpdatedAt, i}
 	}
 	slices.SortFunc(places, func(x, y place) int {
-		if x.updated != y.updated {
-			return cmp.Compare(y.updated, x.updated)
-		}
 		a, b := &entries[x.at], &entries[y.at]
-		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Path, b.Path))
+		return newestFirst(x.updated, y.updated, a.ID, b.ID, a.Path, b.Path)
 	})
 	out := make([]Entry, len(entries))
 	for i, p := range places {

@@ -22,7 +22,7 @@ func (s *Store) List(ctx context.Context, o store.ListOptions) ([]store.Info, er
 	}
 	infos := make([]store.Info, len(listed))
 	for i := range listed {
-		infos[i] = listed[i].Info
+		infos[i] = *listed[i].Info
 	}
 	store.SortInfos(infos)
 	return infos, nil
@@ -30,11 +30,11 @@ func (s *Store) List(ctx context.Context, o store.ListOptions) ([]store.Info, er
 
 // ListKnown is store.Cataloguer's. The stamp of a session is its incarnation and
 // its revision, which dsh raises with every change.
-func (s *Store) ListKnown(ctx context.Context, known func(place string) (store.Listed, bool)) ([]store.Listed, error) {
+func (s *Store) ListKnown(ctx context.Context, known func(place string) (store.Kept, bool)) ([]store.Listed, error) {
 	return s.list(ctx, false, known)
 }
 
-func (s *Store) list(ctx context.Context, full bool, known func(place string) (store.Listed, bool)) ([]store.Listed, error) {
+func (s *Store) list(ctx context.Context, full bool, known func(place string) (store.Kept, bool)) ([]store.Listed, error) {
 	f, err := s.open(ctx)
 	if err != nil {
 		return nil, err
@@ -56,17 +56,18 @@ func (s *Store) list(ctx context.Context, full bool, known func(place string) (s
 		}
 		l := store.Listed{Place: in.id, Stamp: in.stamp}
 		if known != nil {
-			if k, ok := known(in.id); ok && k.Stamp == in.stamp && k.Info.ID == in.id {
-				out = append(out, k)
+			if k, ok := known(in.id); ok && k.Stamp == in.stamp && k.ID == in.id {
+				out = append(out, l)
 				continue
 			}
 		}
-		l.Info = s.info(in)
+		info := s.info(in)
+		l.Info = &info
 		if l.Info.State != store.StateOK {
 			out = append(out, l)
 			continue
 		}
-		switch err := lk.look(ctx, s, in, &l.Info); {
+		switch err := lk.look(ctx, s, in, l.Info); {
 		case errors.Is(err, outcrop.ErrDamaged):
 			// Pages of the database that hold this log: others may be whole.
 			l.Info.State, l.Info.Reason = store.StateDamaged, err.Error()
@@ -76,7 +77,7 @@ func (s *Store) list(ctx context.Context, full bool, known func(place string) (s
 			return nil, err
 		}
 		if full {
-			s.readAll(ctx, f, in, &l.Info)
+			s.readAll(ctx, f, in, l.Info)
 		}
 		out = append(out, l)
 	}

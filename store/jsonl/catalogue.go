@@ -2,51 +2,52 @@ package jsonl
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/filelock"
 )
 
 var _ store.Cataloguer = (*Store)(nil)
 
 // ListKnown is store.Cataloguer's. The stamp of an entry is when its folder
 // changed, so that no file came or went, and identity, size and time of its
-// log. An entry is looked at as long as somebody has its lock, and while its
-// times are so new that another change might leave them as they are.
-func (s *Store) ListKnown(ctx context.Context, known func(place string) (store.Listed, bool)) ([]store.Listed, error) {
+// log, which grows in place. An entry is looked at as long as somebody has its
+// lock, and while its times are so new that another change might leave them as
+// they are.
+func (s *Store) ListKnown(ctx context.Context, known func(place string) (store.Kept, bool)) ([]store.Listed, error) {
 	dirs, strays, err := s.folders()
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
+	if known == nil {
+		known = func(string) (store.Kept, bool) { return store.Kept{}, false }
+	}
 	var workers sync.WaitGroup
-	out := make([]store.Listed, 0, len(dirs)+len(strays))
+	out := make([]store.Listed, len(dirs), len(dirs)+len(strays))
+	ids := make([]string, len(dirs))
 	const portion = 64
-	next := 0
+	var portions atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), 8) {
 		workers.Go(func() {
 			lk := newLooker(s.disk, store.ListOptions{})
 			at := &glancer{disk: s.disk}
 			defer at.close()
-			var mine []store.Listed
 			for ctx.Err() == nil {
-				mu.Lock()
-				out = append(out, mine...)
-				part := dirs[next:min(next+portion, len(dirs))]
-				next += len(part)
-				mu.Unlock()
-				if mine = mine[:0]; len(part) == 0 {
+				end := int(portions.Add(1)) * portion
+				if end-portion >= len(dirs) {
 					return
 				}
-				for _, dir := range part {
-					if l, ok := s.lookKnown(lk, at, dir, known); ok {
-						mine = append(mine, l)
-					}
+				for i := end - portion; i < min(end, len(dirs)); i++ {
+					out[i], ids[i] = s.lookKnown(lk, at, dirs[i], known)
 				}
 			}
 		})
@@ -55,50 +56,61 @@ func (s *Store) ListKnown(ctx context.Context, known func(place string) (store.L
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	for _, in := range strays {
-		out = append(out, store.Listed{Info: in, Place: in.Path})
+	s.markListedTwice(out, ids)
+	out = slices.DeleteFunc(out, func(l store.Listed) bool { return l.Place == "" })
+	for i := range strays {
+		out = append(out, store.Listed{Info: &strays[i], Place: strays[i].Path})
 	}
-	markListedTwice(out)
 	return out, nil
 }
 
 // markListedTwice marks sessions that are in more than one folder; that may
 // change without a change of either, so such an entry is not kept.
-func markListedTwice(all []store.Listed) {
+func (s *Store) markListedTwice(all []store.Listed, ids []string) {
 	at := make(map[string]int, len(all))
-	twice := false
-	for i := range all {
-		id := all[i].Info.ID
-		if j, dup := at[id]; dup && id != "" {
-			all[i].Stamp, all[j].Stamp = "", ""
-			twice = true
+	var twice []int
+	for i, id := range ids {
+		if id == "" {
+			continue
 		}
-		at[id] = i
+		if first, dup := at[id]; !dup {
+			at[id] = i
+		} else {
+			twice = append(twice, first, i)
+		}
 	}
-	if !twice {
+	if twice == nil {
 		return
 	}
-	infos := make([]store.Info, len(all))
-	for i := range all {
-		infos[i] = all[i].Info
+	slices.Sort(twice)
+	twice = slices.Compact(twice)
+	lk := newLooker(s.disk, store.ListOptions{})
+	infos := make([]store.Info, len(twice))
+	for n, i := range twice {
+		l := &all[i]
+		if l.Stamp = ""; l.Info == nil {
+			in, ok := s.look(lk, l.Place)
+			if !ok {
+				in = broken(l.Place, "the log went away while it was looked at")
+				in.ID = ids[i]
+			}
+			l.Info = &in
+		}
+		infos[n] = *l.Info
 	}
 	markDuplicates(infos)
-	for i := range all {
-		all[i].Info = infos[i]
+	for n, i := range twice {
+		all[i].Info = &infos[n]
 	}
 }
 
-func (s *Store) lookKnown(lk *looker, at *glancer, dir string, known func(string) (store.Listed, bool)) (store.Listed, bool) {
-	if k, ok := known(dir); ok && k.Stamp != "" && filepath.Dir(k.Info.Path) == dir {
+// lookKnown gives the entry of a session folder, and its id; nothing when there
+// is no session in it.
+func (s *Store) lookKnown(lk *looker, at *glancer, dir string, known func(string) (store.Kept, bool)) (store.Listed, string) {
+	if k, ok := known(dir); ok && k.Stamp != "" && liesIn(dir, k.Path) {
 		locked := strings.HasPrefix(k.Stamp, stampLock)
-		if string(s.stamp(at, dir, filepath.Base(k.Info.Path), locked)) == k.Stamp {
-			k.Place = dir
-			if locked && s.mayBeHeld(at, dir) {
-				if lk.locked(&k.Info, lockIn(dir)); k.Info.State == store.StateLocked {
-					k.Stamp = ""
-				}
-			}
-			return k, true
+		if string(s.stamp(at, dir, k.Path[len(dir)+1:], locked)) == k.Stamp && !(locked && s.held(at, dir)) {
+			return store.Listed{Place: dir, Stamp: k.Stamp}, k.ID
 		}
 	}
 	// The stamp is taken before the log is read: what changes in between gives
@@ -108,19 +120,32 @@ func (s *Store) lookKnown(lk *looker, at *glancer, dir string, known func(string
 	if err == nil && ok && f.enc != "" {
 		l.Stamp = string(s.stamp(at, dir, filepath.Base(f.path()), f.locked))
 	}
-	if l.Info, ok = s.look(lk, dir); !ok {
-		return l, false
+	in, ok := s.look(lk, dir)
+	if !ok {
+		return store.Listed{}, ""
 	}
-	if l.Info.State == store.StateLocked || l.Info.Path != f.path() {
+	if in.State == store.StateLocked || in.Path != f.path() {
 		l.Stamp = ""
 	}
-	return l, true
+	l.Info = &in
+	return l, in.ID
 }
 
-// mayBeHeld looks at the lock file of a session: nobody has an empty one.
-func (s *Store) mayBeHeld(at *glancer, dir string) bool {
+// liesIn reports whether a path is that of something in a folder itself.
+func liesIn(dir, path string) bool {
+	return len(path) > len(dir)+1 && path[:len(dir)] == dir && os.IsPathSeparator(path[len(dir)]) &&
+		filepath.Base(path) == path[len(dir)+1:]
+}
+
+// held reports whether somebody has the lock of a session: nobody has an empty
+// one.
+func (s *Store) held(at *glancer, dir string) bool {
 	lock, err := at.look(dir, logStem+".lock")
-	return err != nil || lock.size > 0
+	if err == nil && lock.size == 0 {
+		return false
+	}
+	_, held := filelock.HolderOf(s.disk, lockIn(dir))
+	return held
 }
 
 // stampLock begins the stamp of a folder that has a lock file.
@@ -129,7 +154,8 @@ const stampLock = "lock "
 // settled is how old a time must be before it tells one change from the next.
 const settled = 100 * time.Millisecond
 
-// stamp is the stamp of a session folder and its log; nil: it must not be kept.
+// stamp is the stamp of a session folder and its log, until the next one is made;
+// nil: it must not be kept.
 func (s *Store) stamp(at *glancer, dir, log string, locked bool) []byte {
 	d, err := at.look(dir, "")
 	if err != nil {
@@ -147,12 +173,14 @@ func (s *Store) stamp(at *glancer, dir, log string, locked bool) []byte {
 			}
 		}
 	}
-	b := make([]byte, 0, 96)
+	b := at.text[:0]
 	if locked {
 		b = append(b, stampLock...)
 	}
 	b = append(strconv.AppendInt(b, d.changed, 10), ' ')
 	b = append(strconv.AppendInt(b, f.changed, 10), ' ')
 	b = append(strconv.AppendInt(b, f.size, 10), ' ')
-	return strconv.AppendUint(b, f.id, 10)
+	b = strconv.AppendUint(b, f.id, 10)
+	at.text = b
+	return b
 }

@@ -25,6 +25,7 @@ type glancer struct {
 	disk    faultfs.FS
 	project string // the folder that is open
 	from    opened
+	text    []byte // of the last stamp
 }
 
 // look looks at the session folder dir of a project, or at the file name in it; a
