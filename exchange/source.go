@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
 // Format is what one program writes.
@@ -182,4 +183,13 @@ func problem(path string, line, offset int64, err error, msg string) error {
 // offset say where, from 1 and 0; offset -1 when there is none.
 func Unreadable(path string, line, offset int64, format string, args ...any) error {
 	return problem(path, line, offset, outcrop.ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+// NoObject says why a line of a source is no record, from the error of reading
+// it as a JSON object.
+func NoObject(err error) string {
+	if errors.Is(err, jsonwire.ErrDepth) {
+		return fmt.Sprintf("a line whose values are nested more than %d deep", jsonwire.MaxReadDepth)
+	}
+	return "a line that is no JSON object"
 }

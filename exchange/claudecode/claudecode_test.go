@@ -236,6 +236,39 @@ model: "4 and 6"
 			"dropped 1 record system turn_duration: what the program showed or counted: the model did not read it (first in line 11)",
 			"dropped 1 title: it is another session's (first in line 2)",
 		}},
+		{"parents in a circle: the first line of it follows what stands before it", []string{
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", text("1")),
+			user(3, 4, `"two"`),
+			assistant(4, 3, "m2", text("2")),
+			user(5, 4, `"three"`),
+			assistant(6, 6, "m3", text("3")),
+			side(user(7, 8, `"dig"`)),
+			side(assistant(8, 7, "s1", text("found"))),
+		}, []string{`user: "one"
+model: "1"
+user: "two"
+model: "2"
+user: "three"
+model: "3"
+`, `user: "dig"
+model: "found"
+`}, []string{
+			"mapped 1 record whose parents lead back to it: it begins anew (first in line 7)",
+			"mapped 2 record whose parents lead back to it: it follows the message before it (first in line 3)",
+		}},
+		{"a line that nests too deeply is named so", []string{
+			user(1, 0, `"one"`),
+			assistant(2, 1, "m1", text("1")),
+			`{"type":"user","deep":` + strings.Repeat("[", 10_002) + strings.Repeat("]", 10_002) + `}`,
+			`[]`,
+			`{"type":"user","deep":` + strings.Repeat("[", 20_000),
+		}, []string{`user: "one"
+model: "1"
+`}, []string{
+			"dropped 1 record: a line that is no JSON object (first in line 4)",
+			"dropped 2 record: a line whose values are nested more than 10000 deep (first in line 3)",
+		}},
 		{"what faults leave", []string{
 			user(1, 0, `"one"`),
 			user(1, 0, `"one"`),

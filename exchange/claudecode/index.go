@@ -149,11 +149,11 @@ func readIndex(ctx context.Context, f io.ReaderAt, path string, r *exchange.Repo
 		}
 		e, m, err := scan(line.Text)
 		if err != nil {
-			if line.Torn {
+			if line.Torn && !errors.Is(err, jsonwire.ErrDepth) {
 				// A line that is still being written.
 				r.Dropped("record", "the last line is not complete", line.Number)
 			} else {
-				r.Dropped("record", "a line that is no JSON object", line.Number)
+				r.Dropped("record", exchange.NoObject(err), line.Number)
 			}
 			continue
 		}
@@ -305,8 +305,8 @@ func (x *index) link(parents []key, keep [][3]key, r *exchange.Report) {
 			before = &lastSide
 		}
 		if parents[i] != (key{}) {
-			if p, ok := x.byUUID[parents[i]]; ok && p != int32(i) {
-				e.parent = p
+			if p, ok := x.byUUID[parents[i]]; ok {
+				e.parent = p // perhaps itself: cut mends that
 			} else {
 				e.parent = *before
 				if *before >= 0 {
@@ -343,7 +343,7 @@ func (x *index) link(parents []key, keep [][3]key, r *exchange.Report) {
 			}
 		}
 	}
-	x.cut()
+	x.cut(r)
 }
 
 func (x *index) at(k key) int32 {
@@ -353,9 +353,18 @@ func (x *index) at(k key) int32 {
 	return -1
 }
 
-// cut breaks circles: a line that follows itself in the end begins anew.
-func (x *index) cut() {
+// cut breaks circles: of the lines that follow each other, the first one follows
+// the message before them instead, or begins anew.
+func (x *index) cut(r *exchange.Report) {
 	state := make([]uint8, len(x.entries)) // 1: on the way, 2: known to end
+	last := int32(-1)                      // message of the main conversation before
+	lastSide := int32(-1)                  // and of a sidechain
+	before := func(e *entry) *int32 {
+		if e.side() {
+			return &lastSide
+		}
+		return &last
+	}
 	var way []int32
 	for i := range x.entries {
 		way = way[:0]
@@ -363,15 +372,26 @@ func (x *index) cut() {
 		for j >= 0 && state[j] == 0 {
 			state[j] = 1
 			way = append(way, j)
-			next := x.entries[j].parent
-			if next >= 0 && state[next] == 1 {
-				x.entries[j].parent = -1
-				next = -1
+			j = x.entries[j].parent
+		}
+		if j >= 0 && state[j] == 1 {
+			first := j
+			for k := x.entries[j].parent; k != j; k = x.entries[k].parent {
+				first = min(first, k)
 			}
-			j = next
+			// Whatever stands before line i is known to end, and not here.
+			e := &x.entries[first]
+			how := "it follows the message before it"
+			if e.parent = *before(e); e.parent < 0 {
+				how = "it begins anew"
+			}
+			r.Mapped("record whose parents lead back to it", how, int64(e.number))
 		}
 		for _, k := range way {
 			state[k] = 2
+		}
+		if e := &x.entries[i]; e.kind != kindTitle {
+			*before(e) = int32(i)
 		}
 	}
 }

@@ -164,6 +164,12 @@ tool: error c1-2("No result of this tool call was recorded in the history that t
 outcrop notice: "The result of tool call \"lost\", which came too late or has no call in this history:" "out of lost"
 model: "end"
 `, ""},
+		{"a line that nests too deeply is named so", []string{
+			meta(""), turnContext, user("one"), item(`{"deep":` + strings.Repeat("[", 10_002) + strings.Repeat("]", 10_002) + `}`), says("1"),
+			`{"timestamp":"2026-03-01T10:00:59.000Z","type":"response_item","payload":` + strings.Repeat("[", 20_000),
+		}, `user: "one"
+model: "1"
+`, "dropped 2 record: a line whose values are nested more than 10000 deep (first in line 4)"},
 		{"the older form, without a frame", []string{
 			`{"id":"` + thread + `","timestamp":"2025-08-01T10:00:00.000Z","instructions":"Be good.","git":null}`,
 			`{"record_type":"state"}`,

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash"
 	"io"
 	"path/filepath"
@@ -247,10 +248,10 @@ func (x *rollout) feed(b *exchange.Builder) error {
 		}
 		fr, err := readFrame(line.Text)
 		if err != nil {
-			if line.Torn {
+			if line.Torn && !errors.Is(err, jsonwire.ErrDepth) {
 				b.Dropped("record", "the last line is not complete")
 			} else {
-				b.Dropped("record", "a line that is no JSON object")
+				b.Dropped("record", exchange.NoObject(err))
 			}
 			continue
 		}
