@@ -252,7 +252,8 @@ func (a *app) newRealmGCCommand() *cobra.Command {
 		Long: `Removes what was left behind: earlier logs of rewritten and removed sessions that
 could not be purged, and texts in the object bucket that no message names. No
 session changes, and no attachment goes. The header fields of all messages are
-read.`,
+read. What is damaged is named and let be, with everything that may belong to it;
+the exit code is 3 then.`,
 		Args: atMostOne("ADDRESS"),
 		RunE: func(c *cobra.Command, args []string) error { return a.realmGC(c.Context(), args, o) },
 	}
@@ -272,13 +273,26 @@ func (a *app) realmGC(ctx context.Context, args []string, o jetstream.GCOptions)
 		return exit.Misuse(err)
 	}
 	if a.Flags.JSON {
-		return a.Line(answer.New().Text("realm", s.Address()).Bool("dryRun", o.Dry).Number("logs", int64(d.Logs)).
-			Number("objects", int64(d.Objects)).Number("bytes", d.Bytes).End())
+		err = a.Line(answer.New().Text("realm", s.Address()).Bool("dryRun", o.Dry).Number("logs", int64(d.Logs)).
+			Number("objects", int64(d.Objects)).Number("bytes", d.Bytes).Number("kept", int64(d.Kept)).
+			Raw("damaged", answer.List(len(d.Left), func(dst []byte, i int) []byte {
+				return append(dst, answer.Inner().TextOrNull("session", d.Left[i].Session).Text("reason", d.Left[i].Msg).End()...)
+			})).End())
+	} else {
+		verb := "removed"
+		if o.Dry {
+			verb = "would be removed"
+		}
+		a.Text(fmt.Sprintf("%s, %s, %s %s\n", term.Plural(int64(d.Logs), "earlier log"), term.Plural(int64(d.Objects), "object"), term.Size(d.Bytes), verb))
+		if d.Kept > 0 {
+			a.Text(fmt.Sprintf("%s that nothing is known to name kept, because of what is damaged\n", term.Plural(int64(d.Kept), "object")))
+		}
 	}
-	verb := "removed"
-	if o.Dry {
-		verb = "would be removed"
+	for _, left := range d.Left {
+		a.Problem(left)
 	}
-	a.Text(fmt.Sprintf("%s, %s, %s %s\n", term.Plural(int64(d.Logs), "earlier log"), term.Plural(int64(d.Objects), "object"), term.Size(d.Bytes), verb))
-	return nil
+	if err == nil && len(d.Left) > 0 {
+		err = exit.With(3, nil)
+	}
+	return err
 }

@@ -11,6 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outcrop-dev/outcrop"
+	"github.com/outcrop-dev/outcrop/store"
 )
 
 // GCOptions is what GC does.
@@ -28,14 +31,27 @@ type Swept struct {
 	Logs    int   // earlier logs of rewritten sessions, and what was left of removed ones
 	Objects int   // objects that no message names, and parts of objects that nothing names
 	Bytes   int64 // of these objects
+	Kept    int   // objects that nothing is known to name, and that what is damaged may name
+	// Left are the reasons why something was not decided, one for each session and
+	// each part of the realm that is damaged: what it may name or hold was let be.
+	Left []*outcrop.Error
 }
 
-const leastAge = time.Hour
+const (
+	leastAge = time.Hour
+	// mayName is how much younger an object may be than a message that names it. An
+	// object is stored before its message; the times are those of two servers, and an
+	// object is put once more when its message was long on its way.
+	mayName = 24 * time.Hour
+)
 
 // GC removes what nothing needs any more: logs that a Rewrite or a removal could
 // not purge, texts in the object bucket that no message names, and parts of
 // objects whose writer died. Attachments stay: which of them are needed is not
 // for the realm to know. It reads the header fields of every message.
+//
+// What cannot be read stops nothing and costs nothing: its session is named in
+// Swept.Left, and every object that may belong to it is kept.
 func (s *Store) GC(ctx context.Context, o GCOptions) (Swept, error) {
 	if o.Older == 0 {
 		o.Older = 24 * time.Hour
@@ -43,11 +59,16 @@ func (s *Store) GC(ctx context.Context, o GCOptions) (Swept, error) {
 	if o.Older < leastAge {
 		return Swept{}, s.refused("gc", fmt.Sprintf("objects younger than %s may be on their way into a message", leastAge), "")
 	}
+	return s.gc(ctx, o.Dry, time.Now().Add(-o.Older))
+}
+
+// gc is GC for objects that were stored before then.
+func (s *Store) gc(ctx context.Context, dry bool, before time.Time) (Swept, error) {
 	lk, err := s.link(ctx)
 	if err != nil {
 		return Swept{}, err
 	}
-	g := sweeper{s: s, lk: lk, o: o, before: time.Now().Add(-o.Older), named: map[string]bool{}}
+	g := sweeper{s: s, lk: lk, dry: dry, before: before, named: map[string]bool{}, damaged: map[string]bool{}}
 	// Objects are listed before the messages are read: one that is named later
 	// is younger.
 	err = g.objects(ctx)
@@ -64,72 +85,139 @@ func (s *Store) GC(ctx context.Context, o GCOptions) (Swept, error) {
 }
 
 type sweeper struct {
-	s      *Store
-	lk     *link
-	o      GCOptions
-	before time.Time
-	texts  []objectInfo    // old enough
-	alive  map[string]bool // names under which parts of objects are stored
-	named  map[string]bool // objects that messages name
-	done   Swept
+	s       *Store
+	lk      *link
+	dry     bool
+	before  time.Time
+	texts   []objectInfo    // old enough
+	alive   map[string]bool // names under which parts of objects are stored
+	strange bool            // what the bucket says about an object cannot be read
+	named   map[string]bool // objects that messages name
+	damaged map[string]bool // sessions in done.Left
+	blind   bool            // a whole stream is missing: anything may be named there
+	unsure  time.Time       // objects that were stored before this may be named by a message that cannot be read
+	done    Swept
+}
+
+// leave notes why a session, or with "" a part of the realm, is let be.
+func (g *sweeper) leave(id string, err error, hint string) {
+	if id != "" {
+		if g.damaged[id] {
+			return
+		}
+		g.damaged[id] = true
+	}
+	e := g.s.sessionProblem("gc", id, outcrop.CodeOf(err), err, err.Error(), hint)
+	var in *outcrop.Error
+	if errors.As(err, &in) && in.Msg != "" {
+		e.Msg = in.Msg
+	}
+	g.done.Left = append(g.done.Left, e)
+}
+
+// doubt notes a message that cannot be read: what it names is unknown.
+func (g *sweeper) doubt(id string, stored time.Time, err error) {
+	g.leave(id, err, "objects that it may name are kept; restore the stream from a backup, or copy the session from another place and remove the message with the servers' own tool (nats stream rmm STREAM MESSAGE)")
+	if t := stored.Add(mayName); t.After(g.unsure) {
+		g.unsure = t
+	}
 }
 
 // objects lists the bucket.
 func (g *sweeper) objects(ctx context.Context) error {
 	g.alive = map[string]bool{}
 	metas := map[string]objectInfo{}
-	old := map[string]bool{}
+	var strange error
 	err := g.lk.lasts(ctx, g.lk.objectStream(), "$O."+bucket(g.lk.realm.Name)+".M.*", false, func(r raw) error {
 		var in objectInfo
-		if err := json.Unmarshal(r.Data, &in); err != nil {
-			return nil // not made by us, and nothing to be swept
+		if err := json.Unmarshal(r.Data, &in); err != nil || in.Name == "" {
+			// Which parts it has is unknown.
+			strange = fmt.Errorf("%w: message %d of stream %s does not say what object it is about", outcrop.ErrDamaged, r.Seq, g.lk.objectStream())
+			return nil
 		}
-		in.stored = r.Seq
-		metas[in.Name], old[in.Name] = in, r.Time.Before(g.before)
+		in.stored, in.at = r.Seq, r.Time
+		metas[in.Name] = in
 		return nil
 	})
+	if errors.Is(err, natsjs.ErrStreamNotFound) {
+		g.gone(g.lk.objectStream())
+		g.strange = true // and there is nothing to look at
+		return nil
+	}
 	if err != nil {
 		return err
+	}
+	if strange != nil {
+		g.strange = true
+		g.leave("", strange, "parts of objects that have no name are kept")
 	}
 	for name, in := range metas {
 		if in.Deleted {
 			continue
 		}
 		g.alive[in.NUID] = true
-		if strings.HasPrefix(name, textPrefix) && old[name] {
+		if strings.HasPrefix(name, textPrefix) && in.at.Before(g.before) {
 			g.texts = append(g.texts, in)
 		}
 	}
 	return nil
 }
 
+// gone notes that a stream is missing.
+func (g *sweeper) gone(stream string) {
+	f := g.lk.realm.gone(g.s.Address(), stream)
+	g.leave("", fmt.Errorf("%w: the stream %s is missing", outcrop.ErrDamaged, stream), f.Hint)
+}
+
 // logs purges what is left of earlier logs, and notes which objects are named.
 func (g *sweeper) logs(ctx context.Context) error {
 	realm := &g.lk.realm
 	for shard := range realm.Streams {
-		stream, prefix := realm.stream(shard), realm.subjects(shard, "")
-		lasts := map[string]message{}
-		err := g.lk.lasts(ctx, stream, realm.subjects(shard, "*"), true, func(r raw) error {
-			if id, ok := untoken(strings.TrimPrefix(r.Subject, prefix)); ok {
-				if m, err := g.lk.parse(r, stream, true); err == nil {
-					lasts[id] = m
-				}
-			}
-			return nil
-		})
+		stream := realm.stream(shard)
+		err := g.stream(ctx, shard)
+		if errors.Is(err, natsjs.ErrStreamNotFound) {
+			g.blind = true
+			g.gone(stream)
+			continue
+		}
 		if err != nil {
-			return err
-		}
-		for id, last := range lasts {
-			if err := g.log(ctx, id, &last); err != nil {
-				return err
-			}
-		}
-		if err := g.names(ctx, stream, realm.subjects(shard, "*")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (g *sweeper) stream(ctx context.Context, shard int) error {
+	realm := &g.lk.realm
+	stream, prefix := realm.stream(shard), realm.subjects(shard, "")
+	lasts := map[string]message{}
+	err := g.lk.lasts(ctx, stream, realm.subjects(shard, "*"), true, func(r raw) error {
+		id, ok := untoken(strings.TrimPrefix(r.Subject, prefix))
+		if !ok {
+			return nil
+		}
+		if m, err := g.lk.parse(r, stream, true); err == nil {
+			lasts[id] = m
+		} else {
+			delete(lasts, id)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id, last := range lasts {
+		err := g.log(ctx, id, &last)
+		switch {
+		case errors.Is(err, outcrop.ErrDamaged):
+			g.leave(id, err, "an earlier log of it may be left in the stream")
+		case errors.Is(err, store.ErrMoved), errors.Is(err, errNoMessage):
+			// Somebody writes, rewrites or removes it now.
+		case err != nil:
+			return err
+		}
+	}
+	return g.names(ctx, stream, realm.subjects(shard, "*"), prefix)
 }
 
 func (g *sweeper) log(ctx context.Context, id string, last *message) error {
@@ -147,14 +235,14 @@ func (g *sweeper) log(ctx context.Context, id string, last *message) error {
 		return nil
 	}
 	g.done.Logs++
-	if g.o.Dry {
+	if g.dry {
 		return nil
 	}
 	return g.lk.purge(ctx, id, below)
 }
 
 // names notes the objects that the messages of a stream name.
-func (g *sweeper) names(ctx context.Context, stream, wildcard string) error {
+func (g *sweeper) names(ctx context.Context, stream, wildcard, prefix string) error {
 	if len(g.texts) == 0 {
 		return nil
 	}
@@ -187,24 +275,15 @@ func (g *sweeper) names(ctx context.Context, stream, wildcard string) error {
 		if err != nil {
 			return err
 		}
-		if m.Headers().Get(fieldRefs) != "" {
-			r, err := g.lk.nextFrom(ctx, stream, m.Subject(), meta.Sequence.Stream)
-			if err != nil && !errors.Is(err, errNoMessage) {
+		id, ok := untoken(strings.TrimPrefix(m.Subject(), prefix))
+		if !ok {
+			id = m.Subject()
+		}
+		if _, err := parseBody(m.Headers(), nil, true); err != nil {
+			g.doubt(id, meta.Timestamp, fmt.Errorf("message %d of stream %s: %w", meta.Sequence.Stream, stream, err))
+		} else if m.Headers().Get(fieldRefs) != "" {
+			if err := g.refs(ctx, id, stream, m.Subject(), meta); err != nil {
 				return err
-			}
-			if err == nil {
-				msg, err := g.lk.parse(r, stream, false)
-				var ps []piece
-				if err == nil {
-					ps, err = parseManifest(msg.Body, msg.Count)
-				}
-				if err != nil {
-					// What a damaged message names is unknown, so nothing is swept.
-					return err
-				}
-				for _, p := range ps {
-					g.named[p.Object] = true
-				}
 			}
 		}
 		if meta.NumPending == 0 {
@@ -218,20 +297,52 @@ func (g *sweeper) names(ctx context.Context, stream, wildcard string) error {
 	}
 }
 
+// refs notes the objects that one message names.
+func (g *sweeper) refs(ctx context.Context, id, stream, subject string, meta *natsjs.MsgMetadata) error {
+	r, err := g.lk.nextFrom(ctx, stream, subject, meta.Sequence.Stream)
+	if errors.Is(err, errNoMessage) || err == nil && r.Seq != meta.Sequence.Stream {
+		return nil // it was purged meanwhile, and its objects with it
+	}
+	if err != nil {
+		return err
+	}
+	msg, err := g.lk.parse(r, stream, false)
+	var ps []piece
+	if err == nil {
+		if ps, err = parseManifest(msg.Body, msg.Count); err != nil {
+			err = fmt.Errorf("message %d of stream %s: %w", r.Seq, stream, err)
+		}
+	}
+	if err != nil {
+		g.doubt(id, meta.Timestamp, err)
+	}
+	for _, p := range ps {
+		g.named[p.Object] = true
+	}
+	return nil
+}
+
 // sweep removes the objects that nothing names.
 func (g *sweeper) sweep(ctx context.Context) error {
 	for _, in := range g.texts {
 		if g.named[in.Name] {
 			continue
 		}
+		if g.blind || !in.at.After(g.unsure) {
+			g.done.Kept++
+			continue
+		}
 		g.done.Objects++
 		g.done.Bytes += in.Size
-		if g.o.Dry {
+		if g.dry {
 			continue
 		}
 		if err := g.lk.removeUnchanged(ctx, in); err != nil {
 			return err
 		}
+	}
+	if g.strange {
+		return nil
 	}
 	return g.parts(ctx)
 }
@@ -287,7 +398,7 @@ func (g *sweeper) parts(ctx context.Context) error {
 			return err
 		}
 		// An object may have been made of them since the list was read.
-		if g.o.Dry {
+		if g.dry {
 			g.done.Objects++
 			continue
 		}

@@ -149,6 +149,7 @@ type objectInfo struct {
 	Deleted bool   `json:"deleted"`
 
 	stored uint64 // sequence of the message that says so
+	at     time.Time
 }
 
 func (lk *link) objectStream() string { return "OBJ_" + bucket(lk.realm.Name) }

@@ -106,7 +106,7 @@ func (lk *link) unpurged(ctx context.Context, id string, last *message) (bool, e
 		return false, err
 	}
 	m, err := lk.parse(r, last.Stream, true)
-	return err == nil && m.Gen < last.Gen, nil
+	return err == nil && m.Gen < last.Gen, err
 }
 
 // base is the sequence of the message that begins the log of a session.
