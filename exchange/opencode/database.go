@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"strings"
@@ -115,7 +116,7 @@ func (d *database) all(ctx context.Context) ([]about, error) {
 			a.created = n
 		}
 		a.updated, _ = v[7].(int64)
-		if revert := []byte(str(6)); isObject(revert) {
+		if revert := []byte(str(6)); unfit(revert) == "" {
 			a.revert = fields.Of(revert).Text("messageID")
 		}
 		at[a.id] = len(found)
@@ -257,7 +258,7 @@ func (d *database) messages(ctx context.Context, id string, r *exchange.Report, 
 				return d.Failed("import", err)
 			}
 			e.time, _ = at.(int64)
-			e.info = fields.Of(object(data))
+			e.info, e.bad = object(data)
 			r.Advance(int64(len(e.info.Raw)))
 		}
 		if !partID.Valid {
@@ -267,13 +268,13 @@ func (d *database) messages(ctx context.Context, id string, r *exchange.Report, 
 		if err := part.QueryRowContext(ctx, partID.String).Scan(&data); err != nil {
 			return d.Failed("import", err)
 		}
-		p := object(data)
-		if p == nil {
-			e.lost = append(e.lost, notObject)
+		p, why := object(data)
+		if why != "" {
+			e.lost = append(e.lost, why)
 			continue
 		}
-		r.Advance(int64(len(p)))
-		e.parts = append(e.parts, fields.Of(p))
+		r.Advance(int64(len(p.Raw)))
+		e.parts = append(e.parts, p)
 	}
 	if err := rows.Err(); err != nil {
 		return d.Failed("import", err)
@@ -284,8 +285,8 @@ func (d *database) messages(ctx context.Context, id string, r *exchange.Report, 
 	return nil
 }
 
-// object is a column that holds a JSON object; nil for another.
-func object(v any) []byte {
+// object is a column that holds a JSON object; why says what another one is.
+func object(v any) (o fields.Object, why string) {
 	var b []byte
 	switch v := v.(type) {
 	case string:
@@ -293,10 +294,13 @@ func object(v any) []byte {
 	case []byte:
 		b = v
 	}
-	if len(b) > maxFile || !isObject(b) {
-		return nil
+	if len(b) > maxFile {
+		return o, fmt.Sprintf("it has more than %d bytes", int64(maxFile))
 	}
-	return b
+	if why = unfit(b); why != "" {
+		return o, why
+	}
+	return fields.Of(b), ""
 }
 
 // items reads session messages.
@@ -328,7 +332,7 @@ func (d *database) items(ctx context.Context, id string, r *exchange.Report, giv
 		if e.kind, _ = kind.(string); e.kind == "" {
 			e.kind = "?"
 		}
-		e.info = fields.Of(object(data))
+		e.info, e.bad = object(data)
 		r.Advance(int64(len(e.info.Raw)))
 		if err := give(e); err != nil {
 			return err

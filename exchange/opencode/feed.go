@@ -1,6 +1,8 @@
 package opencode
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +15,16 @@ import (
 	"github.com/outcrop-dev/outcrop/message"
 )
 
-// notObject is why a piece is left out that cannot be read.
-const notObject = "it is no JSON object"
+// unfit says why a piece that cannot be read is left out; "" for a JSON object.
+func unfit(v []byte) string {
+	switch err := jsonwire.Valid(v); {
+	case errors.Is(err, jsonwire.ErrDepth):
+		return fmt.Sprintf("its values are nested more than %d deep", jsonwire.MaxReadDepth)
+	case err != nil || jsonwire.Kind(v) != '{':
+		return "it is no JSON object"
+	}
+	return ""
+}
 
 // feeder gives the messages of one session to a builder.
 type feeder struct {
@@ -44,7 +54,10 @@ func (f *feeder) entry(e *entry) error {
 		f.reverted, f.turns = true, f.b.Turns()
 	}
 	if !e.info.IsObject() {
-		f.b.Dropped("message", notObject)
+		f.b.Dropped("message", cmp.Or(e.bad, "it is no JSON object"))
+		for range e.parts {
+			f.b.Dropped("part", "its message cannot be read")
+		}
 		return nil
 	}
 	if e.kind != "" {

@@ -16,7 +16,7 @@ func FuzzItem(f *testing.F) {
 	f.Add("compaction", []byte(`{"summary":"s","include":"i"}`), []byte(`{"type":"tool","state":{"status":"error","metadata":{"interrupted":true,"output":"o"}}}`))
 	f.Add("shell", []byte(`{"command":"c","output":"o"}`), []byte(`{"type":"reasoning","metadata":{"anthropic":{"redactedData":"eA=="}}}`))
 	f.Fuzz(func(t *testing.T, kind string, info, part []byte) {
-		if !isObject(info) || !isObject(part) {
+		if unfit(info) != "" || unfit(part) != "" {
 			return
 		}
 		s := about{id: "ses_0000000000000000"}.session(false, func(give func(*entry) error) error {

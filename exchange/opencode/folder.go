@@ -34,13 +34,11 @@ func readObject(path string) (v []byte, why string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if !isObject(v) {
-		return nil, notObject, nil
+	if why := unfit(v); why != "" {
+		return nil, why, nil
 	}
 	return v, "", nil
 }
-
-func isObject(v []byte) bool { return jsonwire.Valid(v) == nil && jsonwire.Kind(v) == '{' }
 
 // names are the ids of the files in a folder, in their order; none when it is
 // not there.
@@ -107,10 +105,7 @@ func (l layout) each(ctx context.Context, r *exchange.Report, give func(*entry) 
 		if err != nil {
 			return err
 		}
-		if why != "" {
-			e.lost = append(e.lost, why)
-		}
-		e.info = fields.Of(v)
+		e.info, e.bad = fields.Of(v), why
 		r.Advance(int64(len(v)))
 		dir := l.parts(id)
 		parts, err := names(dir)
@@ -231,7 +226,7 @@ func fromExport(ctx context.Context, path string, r *exchange.Report) iter.Seq2[
 					if o := fields.Of(p); o.IsObject() {
 						e.parts = append(e.parts, o)
 					} else {
-						e.lost = append(e.lost, notObject)
+						e.lost = append(e.lost, "it is no JSON object")
 					}
 				}
 				if err := give(e); err != nil {

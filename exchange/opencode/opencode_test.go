@@ -387,13 +387,14 @@ func TestOneBadFileIsNamedAndTheRestIsTaken(t *testing.T) {
 	write(t, filepath.Join(storage, "message", s.id, ".oc-msg_009.json.1.2.tmp"), []byte(`{`))
 	write(t, filepath.Join(storage, "part", "msg_777", "prt_1.json"), encode(says("lost")))
 	tb(t, os.RemoveAll(filepath.Join(storage, "part", "msg_004")))
+	write(t, filepath.Join(storage, "part", "msg_002", partID(s.messages[1], 2)+".json"), []byte(`{"type":"text","text":`+strings.Repeat("[", 20_000)))
 	write(t, filepath.Join(storage, "session", "project1", bad.id+".json"), []byte(`{"id":"ses_bad`))
 	in := exchangetest.Import(t, opencode.Format(), dir)
 	if got, want := exchangetest.Texts(t, in.Store, s.id), "user: \"one\"\nmodel: \"1\"\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	got := entries(in)
-	for _, want := range []string{"dropped 2 part: it is no JSON object", "dropped 1 message: it is no JSON object", "dropped 1 reply: it has no content",
+	for _, want := range []string{"dropped 1 part: it is no JSON object", "dropped 1 part: its values are nested more than 10000 deep", "dropped 1 part: its message cannot be read", "dropped 1 message: it is no JSON object", "dropped 1 reply: it has no content",
 		filepath.Join(storage, "session", "project1", bad.id+".json") + ": it is no JSON object"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the report lacks %q:\n%s", want, got)

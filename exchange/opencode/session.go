@@ -75,6 +75,7 @@ type entry struct {
 	id    string
 	kind  string          // of a session message; "" for one that has parts
 	info  fields.Object   // the message without its parts; none when it cannot be read
+	bad   string          // why it cannot
 	parts []fields.Object // in order
 	lost  []string        // why parts could not be read
 	time  int64           // that the row has, where info has none; Unix milliseconds
