@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -38,8 +39,8 @@ func (a *app) newListCommand() *cobra.Command {
 		Long: `Lists the sessions of the store, newest first. A session that cannot be read is
 listed with the reason. Title and turns are known of a log that was read once as
 a whole: a catalogue in the state folder remembers them until the log changes.
-Without --full ls reads a few of the newest logs that it does not know yet, and
-of each other one the head and the tail.
+Without --full ls gets to know the newest logs, 4 MiB of them, and reads of each
+other one the head and the tail.
 
 The title is the one that was given, else the first thing that a person typed.`,
 		Args: exactly(),
@@ -59,13 +60,17 @@ The title is the one that was given, else the first thing that a person typed.`,
 
 // listRow is a session of the store or of the archive.
 type listRow struct {
-	collection.Entry
+	*collection.Entry
 	archived bool
 }
 
-// readUnasked is how many stored bytes ls reads to get to know logs, without
-// --full.
+// readUnasked is how many stored bytes of the newest logs ls gets to know,
+// without --full.
 const readUnasked = 4 << 20
+
+// moreGarbage is how much garbage a listing leaves, in percent of what is in use:
+// it ends sooner than collecting would pay.
+const moreGarbage = 400
 
 func (a *app) list(ctx context.Context, f listFlags) error {
 	states := []string{"", string(store.StateOK), string(store.StateOpenTurn), string(store.StateDamaged), string(store.StateNewer), string(store.StateLocked)}
@@ -74,6 +79,9 @@ func (a *app) list(ctx context.Context, f listFlags) error {
 		return exit.Usagef("--state %s: use ok, open-turn, damaged, newer or locked", term.Quote(f.state))
 	case f.limit < 0:
 		return exit.Usagef("--limit %d: give a number from 1 on", f.limit)
+	}
+	if a.Env.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(moreGarbage))
 	}
 	st, err := a.OpenStore()
 	if err != nil {
@@ -121,8 +129,8 @@ func (a *app) listRows(ctx context.Context, c *collection.Collection, entries []
 		collection.Sort(entries)
 	}
 	rows := make([]listRow, 0, len(entries))
-	for _, e := range entries {
-		rows = append(rows, listRow{Entry: e})
+	for i := range entries {
+		rows = append(rows, listRow{Entry: &entries[i]})
 	}
 	if f.archived {
 		more, err := a.archivedRows(c, in, f)
@@ -142,11 +150,12 @@ func (a *app) listRows(ctx context.Context, c *collection.Collection, entries []
 	left := int64(readUnasked)
 	for i := range rows {
 		r := &rows[i]
-		if r.archived || r.Whole || r.Bytes > left {
+		if r.archived || r.Bytes > left {
 			continue
 		}
+		// What is known counts too, so that the next listing has nothing to read.
 		left -= r.Bytes
-		if err := c.Learn(ctx, &r.Entry); err != nil {
+		if err := c.Learn(ctx, r.Entry); err != nil {
 			return nil, err
 		}
 	}
@@ -159,8 +168,12 @@ func (a *app) listRows(ctx context.Context, c *collection.Collection, entries []
 // laterFormat says of a session in a later format of dsh that it can be read, and
 // how to go on: its state says what is in it.
 func (r *listRow) laterFormat() {
-	text := jsonl.LaterReason(int(r.format()))
-	if r.format() == 0 || r.State == store.StateDamaged || r.State == store.StateNewer || strings.Contains(r.Reason, text) {
+	format := int(r.format())
+	if format == 0 || r.State == store.StateDamaged || r.State == store.StateNewer {
+		return
+	}
+	text := jsonl.LaterReason(format)
+	if strings.Contains(r.Reason, text) {
 		return
 	}
 	if r.Reason != "" {
@@ -179,7 +192,7 @@ func (a *app) archivedRows(c *collection.Collection, in string, f listFlags) ([]
 		if i.Store != c.Store().Address() || i.Unfinished() || f.in != "" && !inside(i.Cwd, in) {
 			continue
 		}
-		e := collection.Entry{Info: store.Info{ID: i.ID, Title: i.Title, Cwd: i.Cwd, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
+		e := &collection.Entry{Info: store.Info{ID: i.ID, Title: i.Title, Cwd: i.Cwd, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
 			Events: i.Events, Turns: i.Turns, Bytes: i.Bytes, State: store.StateOK}}
 		if i.Parent != "" {
 			e.Header.ParentSession = &i.Parent
@@ -229,19 +242,16 @@ func plainTags(tags []string) []string {
 }
 
 func (a *app) listText(rows []listRow) {
-	st := a.Style()
-	row := func(id, age, events, turns, size, state string) string {
-		return term.Pad(id, 24) + " " + term.PadLeft(age, 4) + " " + term.PadLeft(events, 9) + " " +
-			term.PadLeft(turns, 5) + " " + term.PadLeft(size, 7) + "  " + state
-	}
-	a.Text(st.Bold(row("ID", "AGE", "EVENTS", "TURNS", "SIZE", "STATE")) + "\n")
-	now := a.Now()
+	st, home, now := a.Style(), a.Home(), a.Now()
+	head := appendRow(nil, "ID", "AGE", "EVENTS", "TURNS", "SIZE")
+	a.Text(st.Bold(string(head)+"STATE") + "\n")
 	known := func(n int64) string {
 		if n < 0 {
 			return "?"
 		}
 		return term.Count(n)
 	}
+	var text []byte
 	for i := range rows {
 		r := &rows[i]
 		id := r.ID
@@ -263,19 +273,42 @@ func (a *app) listText(rows []listRow) {
 		if r.UpdatedAt != 0 {
 			since = term.Age(now, r.UpdatedAt)
 		}
-		a.Text(row(term.Cut(term.Line(id), 24), since, known(r.Events), known(int64(r.Turns)), term.Size(r.Bytes), state) + "\n")
-		a.aboutText(r)
+		text = appendRow(text[:0], term.Cut(term.Line(id), 24), since, known(r.Events), known(int64(r.Turns)), term.Size(r.Bytes))
+		text = append(append(text, state...), '\n')
+		text = r.appendAbout(text, st, home)
+		a.Out.Write(text)
 	}
 }
 
-// aboutText is what a listing says below the row of a session.
-func (a *app) aboutText(r *listRow) {
+// appendRow appends the columns of a row before its state.
+func appendRow(dst []byte, id, age, events, turns, size string) []byte {
+	dst = append(dst, id...)
+	dst = appendSpaces(dst, 24-term.Columns(id))
+	for _, c := range [...]struct {
+		text string
+		wide int
+	}{{age, 4}, {events, 9}, {turns, 5}, {size, 7}} {
+		dst = appendSpaces(dst, 1+max(0, c.wide-term.Columns(c.text)))
+		dst = append(dst, c.text...)
+	}
+	return appendSpaces(dst, 2)
+}
+
+func appendSpaces(dst []byte, n int) []byte {
+	for range n {
+		dst = append(dst, ' ')
+	}
+	return dst
+}
+
+// appendAbout appends what a listing says below the row of a session.
+func (r *listRow) appendAbout(dst []byte, st term.Style, home string) []byte {
 	about := r.Title
 	if r.Cwd != "" {
 		if about != "" {
 			about += " in "
 		}
-		about += a.short(r.Cwd)
+		about += below(home, r.Cwd)
 	}
 	mark := ""
 	if r.Starred() {
@@ -285,23 +318,28 @@ func (a *app) aboutText(r *listRow) {
 		about += " #" + t
 	}
 	if about = mark + strings.TrimSpace(about); about != "" {
-		a.Text("  " + a.Style().Dim(term.Cut(term.OneLine(about), term.Width-2)) + "\n")
+		dst = append(dst, "  "...)
+		dst = append(dst, st.Dim(term.Cut(term.OneLine(about), term.Width-2))...)
+		dst = append(dst, '\n')
 	}
 	if r.Reason == "" {
-		return
+		return dst
 	}
 	text := r.Reason
 	if r.ID == "" && r.Path != "" {
 		text = fmt.Sprintf("%s: %s", r.Path, text)
 	}
 	for _, l := range term.Wrap(term.OneLine(text), term.Width-2) {
-		a.Text("  " + l + "\n")
+		dst = append(append(append(dst, "  "...), l...), '\n')
 	}
+	return dst
 }
 
 // short writes a path below the home directory with ~.
-func (a *app) short(path string) string {
-	home := a.Home()
+func (a *app) short(path string) string { return below(a.Home(), path) }
+
+// below is path with ~ for the home directory that it lies in.
+func below(home, path string) string {
 	if home != "" && len(path) > len(home) && path[:len(home)] == home && path[len(home)] == '/' {
 		return "~" + path[len(home):]
 	}

@@ -10,6 +10,9 @@ const Width = 80
 
 // Cut shortens a line of text to at most n columns, its last one an ellipsis.
 func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s // no character takes more columns than it has bytes
+	}
 	w, short := 0, -1
 	for i, r := range s {
 		w += runeWidth(r)
@@ -114,6 +117,9 @@ func PadLeft(s string, n int) string {
 // Wrap breaks text into lines of at most n columns, at spaces where there are
 // any. Line breaks in it stay; tabs become spaces.
 func Wrap(s string, n int) []string {
+	if len(s) <= n && strings.IndexByte(s, '\n') < 0 && strings.IndexByte(s, '\t') < 0 {
+		return []string{s}
+	}
 	var out []string
 	for l := range strings.SplitSeq(strings.ReplaceAll(s, "\t", "    "), "\n") {
 		for {

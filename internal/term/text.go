@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -22,33 +23,40 @@ func escape(s string, lines bool) string {
 	if i == len(s) {
 		return s
 	}
-	var b strings.Builder
-	b.WriteString(s[:i])
+	b := append(make([]byte, 0, len(s)+16), s[:i]...)
 	for i < len(s) {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case lines && (r == '\n' || r == '\t'):
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == 0x1b:
-			b.WriteString(`\e`)
-		case r < 0x20 || r == 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case acts(r):
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		default:
-			b.WriteRune(r)
+		if lines && (r == '\n' || r == '\t') {
+			b = append(b, byte(r))
+		} else {
+			b = appendShown(b, r, s[i:i+n])
 		}
 		i += n
 	}
-	return b.String()
+	return string(b)
+}
+
+// appendShown appends a character, whose bytes are text, as Line shows it.
+func appendShown(b []byte, r rune, text string) []byte {
+	switch {
+	case r >= 0x20 && r < 0x7f:
+		return append(b, byte(r))
+	case r == utf8.RuneError && len(text) == 1:
+		return fmt.Appendf(b, `\x%02x`, text[0])
+	case r == '\n':
+		return append(b, `\n`...)
+	case r == '\r':
+		return append(b, `\r`...)
+	case r == '\t':
+		return append(b, `\t`...)
+	case r == 0x1b:
+		return append(b, `\e`...)
+	case r < 0x20 || r == 0x7f:
+		return fmt.Appendf(b, `\x%02x`, r)
+	case acts(r):
+		return fmt.Appendf(b, `\u{%x}`, r)
+	}
+	return append(b, text...)
 }
 
 // zeroWidthJoiner holds emoji together and changes nothing else.
@@ -57,8 +65,46 @@ const zeroWidthJoiner = 0x200d
 // Quote puts what a person typed or a log holds into quotes, escaped and cut.
 func Quote(s string) string { return `"` + Cut(Line(s), 60) + `"` }
 
-// OneLine is text as one line: white space becomes single spaces.
-func OneLine(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }
+// OneLine is text as one line: white space becomes single spaces, none at the
+// ends.
+func OneLine(s string) string {
+	if isOneLine(s) {
+		return s
+	}
+	b := make([]byte, 0, len(s)+16)
+	space := false
+	for i := 0; i < len(s); {
+		r, n := rune(s[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(s[i:])
+		}
+		if unicode.IsSpace(r) {
+			space = true
+		} else {
+			if space && len(b) > 0 {
+				b = append(b, ' ')
+			}
+			space = false
+			b = appendShown(b, r, s[i:i+n])
+		}
+		i += n
+	}
+	return string(b)
+}
+
+// isOneLine reports whether OneLine leaves a text as it is, as far as one look
+// at its bytes tells.
+func isOneLine(s string) bool {
+	last := byte(' ')
+	for i := range len(s) {
+		c := s[i]
+		if c < 0x20 || c >= 0x7f || c == ' ' && last == ' ' {
+			return false
+		}
+		last = c
+	}
+	return s == "" || last != ' '
+}
 
 // Word writes a word so that a shell reads it back.
 func Word(s string) string {

@@ -1,7 +1,10 @@
 package term_test
 
 import (
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/outcrop-dev/outcrop/internal/term"
 )
@@ -26,6 +29,16 @@ func TestDataCannotSteerATerminal(t *testing.T) {
 	if got := term.Text("a\n\tb\x1b"); got != "a\n\tb\\e" {
 		t.Errorf("%q", got)
 	}
+}
+
+func TestOneLineIsTheWordsOfATextWithSpacesBetween(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"a", "bc", " ", "  ", "\n", "\t", "\r", "\x1b", "\xff", "\x7f", "ü", "…", "漢",
+			"\u00a0", "\u0085", "\u2028", "\u202e", "\u3000"})).Draw(t, "text"), "")
+		if got, want := term.OneLine(s), term.Line(strings.Join(strings.Fields(s), " ")); got != want {
+			t.Errorf("%q gives %q, want %q", s, got, want)
+		}
+	})
 }
 
 func TestAWordIsOneWordForAShell(t *testing.T) {

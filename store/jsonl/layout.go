@@ -232,7 +232,7 @@ const CodeLaterFormat outcrop.Code = "LATER_FORMAT"
 // LaterReason is what a listing says of a log in a later format of dsh, whatever
 // its state.
 func LaterReason(format int) string {
-	return fmt.Sprintf("format %d of dsh, read only: run, chat and fork go on in a new session", format)
+	return "format " + strconv.Itoa(format) + " of dsh, read only: run, chat and fork go on in a new session"
 }
 
 const goOn = "outcrop run --session, outcrop chat --session and outcrop fork go on in a new session"
