@@ -6,12 +6,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/agent"
+	"github.com/outcrop-dev/outcrop/internal/cputime"
 	"github.com/outcrop-dev/outcrop/llm"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/store"
@@ -84,7 +84,7 @@ func BenchmarkStep(b *testing.B) {
 
 func benchSteps(b *testing.B, n int, open func() agent.Live) {
 	var total, last time.Duration
-	steps, cpu := 0, cpuTime()
+	steps, cpu := 0, cputime.Used()
 	for b.Loop() {
 		live := open()
 		var mark, begun time.Time
@@ -120,7 +120,7 @@ func benchSteps(b *testing.B, n int, open func() agent.Live) {
 	}
 	b.ReportMetric(float64(total.Nanoseconds())/float64(steps), "ns/step")
 	b.ReportMetric(float64(last.Nanoseconds())/float64(100*steps/n), "ns/late-step")
-	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(steps), "cpu-ns/step")
+	b.ReportMetric(float64((cputime.Used()-cpu).Nanoseconds())/float64(steps), "cpu-ns/step")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -246,9 +246,9 @@ func BenchmarkThousandSessions(b *testing.B) {
 		mu.Lock()
 		delays = delays[:0]
 		mu.Unlock()
-		cpu, begun := cpuTime(), time.Now()
+		cpu, begun := cputime.Used(), time.Now()
 		time.Sleep(lasting)
-		used, took := cpuTime()-cpu, time.Since(begun)
+		used, took := cputime.Used()-cpu, time.Since(begun)
 		held := heap() - before - uint64(cap(delays))*8
 		mu.Lock()
 		slices.Sort(delays)
@@ -303,13 +303,4 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-// cpuTime is what this process has used, on all cores.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -10,35 +10,20 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/claudecode"
+	"github.com/outcrop-dev/outcrop/exchange/exchangetest"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
-	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
-
-// source is the text of programs, as results of tools are: that of this module.
-var source = sync.OnceValue(func() string {
-	var b strings.Builder
-	files, _ := filepath.Glob(filepath.Join("..", "..", "*.go"))
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			panic(err)
-		}
-		b.Write(text)
-	}
-	return b.String()
-})
 
 // long is a session file of about so many bytes: turns of three calls each,
 // with thinking, and results of 6 KB that are written twice, as the program does.
-func long(size int) []byte {
+func long(t testing.TB, size int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
-	code := source()
+	code := exchangetest.SourceOfPrograms(t, filepath.Join("..", "..", "*.go"))
 	prose := func(n int) string {
 		at := r.IntN(len(code) - n)
 		return string(jsonwire.AppendString(nil, strings.ToValidUTF8(code[at:at+n], "")))
@@ -69,70 +54,14 @@ func long(size int) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkImport makes the log of a long session, and imports it into a store of
-// compressed files. The floor is a bare pass over the same lines, each checked to
-// be JSON: what any reader of them has to do once. The shortest of each are
-// compared: what else runs on the machine only adds.
+// BenchmarkImport imports a long session.
 func BenchmarkImport(b *testing.B) {
-	text := long(32 << 20)
+	text := long(b, 32<<20)
 	path := filepath.Join(b.TempDir(), session+".jsonl")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		b.Fatal(err)
 	}
-	ctx := context.Background()
-	run := func(name string, do func(b *testing.B) error) {
-		b.Run(name, func(b *testing.B) {
-			floor, took := time.Hour, time.Hour
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				b.StopTimer()
-				start := time.Now()
-				for line := range exchange.Lines(bytes.NewReader(text), nil) {
-					if err := jsonwire.Valid(line.Text); err != nil {
-						b.Fatal(err)
-					}
-				}
-				floor = min(floor, time.Since(start))
-				b.StartTimer()
-				start = time.Now()
-				if err := do(b); err != nil {
-					b.Fatal(err)
-				}
-				took = min(took, time.Since(start))
-			}
-			b.ReportMetric(float64(took)/float64(floor), "x-floor")
-			b.ReportMetric(float64(len(text))/1e6/took.Seconds(), "best-MB/s")
-		})
-	}
-	run("log", func(*testing.B) error {
-		for s, err := range claudecode.Sessions(ctx, path, nil) {
-			if err != nil {
-				return err
-			}
-			h, err := s.Header(ctx, exchange.Options{})
-			if err != nil {
-				return err
-			}
-			for _, err := range s.Records(ctx, h, exchange.Options{}) {
-				if err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	run("stored", func(b *testing.B) error {
-		st, err := jsonl.New(filepath.Join(b.TempDir(), "sessions"), jsonl.Options{})
-		if err != nil {
-			return err
-		}
-		im := &exchange.Importer{Store: st}
-		r, err := im.Import(ctx, claudecode.Open(path))
-		if err == nil {
-			err = r.Err
-		}
-		return err
-	})
+	exchangetest.BenchmarkImport(b, claudecode.Open(path), text)
 }
 
 // TestMemoryGrowsWithTheIndexAlone reads sessions of 4 MB and 16 MB and looks at
@@ -140,7 +69,7 @@ func BenchmarkImport(b *testing.B) {
 // text.
 func TestMemoryGrowsWithTheIndexAlone(t *testing.T) {
 	live := func(size int) (peak uint64, lines int) {
-		text := long(size)
+		text := long(t, size)
 		path := filepath.Join(t.TempDir(), session+".jsonl")
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)

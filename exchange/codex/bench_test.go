@@ -9,35 +9,21 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/outcrop-dev/outcrop/exchange"
 	"github.com/outcrop-dev/outcrop/exchange/codex"
+	"github.com/outcrop-dev/outcrop/exchange/exchangetest"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
 
-// source is the text of programs, as outputs of tools are: that of this module.
-var source = sync.OnceValue(func() string {
-	var b strings.Builder
-	files, _ := filepath.Glob(filepath.Join("..", "..", "*.go"))
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			panic(err)
-		}
-		b.Write(text)
-	}
-	return b.String()
-})
-
 // long is a rollout of about so many bytes: turns of three calls each, with
 // encrypted reasoning and outputs of 6 KB.
-func long(size int) []byte {
+func long(t testing.TB, size int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
-	code := source()
+	code := exchangetest.SourceOfPrograms(t, filepath.Join("..", "..", "*.go"))
 	prose := func(n int) string {
 		at := r.IntN(len(code) - n)
 		return strings.ToValidUTF8(code[at:at+n], "")
@@ -66,70 +52,14 @@ func long(size int) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkImport makes the log of a long rollout, and imports it into a store of
-// compressed files. The floor is a bare pass over the same lines, each checked to
-// be JSON: what any reader of them has to do once. The shortest of each are
-// compared: what else runs on the machine only adds.
+// BenchmarkImport imports a long session.
 func BenchmarkImport(b *testing.B) {
-	text := long(32 << 20)
+	text := long(b, 32<<20)
 	path := filepath.Join(b.TempDir(), name)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		b.Fatal(err)
 	}
-	ctx := context.Background()
-	run := func(name string, do func(b *testing.B) error) {
-		b.Run(name, func(b *testing.B) {
-			floor, took := time.Hour, time.Hour
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				b.StopTimer()
-				start := time.Now()
-				for line := range exchange.Lines(bytes.NewReader(text), nil) {
-					if err := jsonwire.Valid(line.Text); err != nil {
-						b.Fatal(err)
-					}
-				}
-				floor = min(floor, time.Since(start))
-				b.StartTimer()
-				start = time.Now()
-				if err := do(b); err != nil {
-					b.Fatal(err)
-				}
-				took = min(took, time.Since(start))
-			}
-			b.ReportMetric(float64(took)/float64(floor), "x-floor")
-			b.ReportMetric(float64(len(text))/1e6/took.Seconds(), "best-MB/s")
-		})
-	}
-	run("log", func(*testing.B) error {
-		for s, err := range codex.Sessions(ctx, path, nil) {
-			if err != nil {
-				return err
-			}
-			h, err := s.Header(ctx, exchange.Options{})
-			if err != nil {
-				return err
-			}
-			for _, err := range s.Records(ctx, h, exchange.Options{}) {
-				if err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	run("stored", func(b *testing.B) error {
-		st, err := jsonl.New(filepath.Join(b.TempDir(), "sessions"), jsonl.Options{})
-		if err != nil {
-			return err
-		}
-		im := &exchange.Importer{Store: st}
-		r, err := im.Import(ctx, codex.Open(path))
-		if err == nil {
-			err = r.Err
-		}
-		return err
-	})
+	exchangetest.BenchmarkImport(b, codex.Open(path), text)
 }
 
 // TestMemoryStaysFlat reads rollouts of 4 MB and 16 MB and looks at what is live
@@ -137,7 +67,7 @@ func BenchmarkImport(b *testing.B) {
 func TestMemoryStaysFlat(t *testing.T) {
 	live := func(size int) (peak uint64) {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, long(size), 0o600); err != nil {
+		if err := os.WriteFile(path, long(t, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
@@ -172,7 +102,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 // one after another, in the same run: with n cores it can be n times as long.
 func BenchmarkImportMany(b *testing.B) {
 	dir := b.TempDir()
-	text := long(4 << 20)
+	text := long(b, 4<<20)
 	var sources []exchange.Source
 	for i := range 8 {
 		id := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", i)
