@@ -251,12 +251,18 @@ func (d Dialect) List(_ context.Context, in io.Reader, r *exchange.Report) iter.
 			return
 		}
 		text = bytes.TrimPrefix(text, []byte("\ufeff"))
-		if err := jsonwire.Valid(text); err != nil {
+		r.Advance(int64(len(text)))
+		text, gone, err := readable(text)
+		if errors.Is(err, jsonwire.ErrDepth) {
+			yield(nil, errText(tooDeep))
+			return
+		}
+		if err != nil {
 			yield(nil, errText("it is no JSON: "+err.Error()))
 			return
 		}
-		r.Advance(int64(len(text)))
-		body, ok := bodyOf(text)
+		gone.tell(r, 0)
+		body, ok := bodyOf(text, gone.messages)
 		if !ok {
 			yield(nil, errText("it is no list of messages, and no object with one"))
 			return
@@ -294,15 +300,21 @@ func (d Dialect) Lines(ctx context.Context, in io.Reader, r *exchange.Report) it
 				continue
 			case jsonwire.Space(text, 0) == len(text):
 				continue
-			case jsonwire.Valid(text) != nil:
+			}
+			text, gone, err := readable(text)
+			if err != nil {
 				why := "it is no JSON"
-				if l.Torn {
+				switch {
+				case errors.Is(err, jsonwire.ErrDepth):
+					why = tooDeep
+				case l.Torn:
 					why = "it is torn: the file ends in it"
 				}
 				r.Dropped("line", why, l.Number)
 				continue
 			}
-			if body, ok := bodyOf(bytes.Clone(text)); ok {
+			if body, ok := bodyOf(bytes.Clone(text), gone.messages); ok {
+				gone.tell(r, l.Number)
 				body.line = l.Number
 				switch {
 				case last != nil && body.goesOn(last):
@@ -311,6 +323,10 @@ func (d Dialect) Lines(ctx context.Context, in io.Reader, r *exchange.Report) it
 					return
 				}
 				last = &body
+				continue
+			}
+			if gone.any() { // of a message no part is left out
+				r.Dropped("line", tooDeep, l.Number)
 				continue
 			}
 			if fields.Of(text).Text("role") == "" {
@@ -346,7 +362,8 @@ type body struct {
 }
 
 // bodyOf takes a value apart; ok is false for one that is no list of messages.
-func bodyOf(v []byte) (b body, ok bool) {
+// gone are places in the list where nothing is left.
+func bodyOf(v []byte, gone []int) (b body, ok bool) {
 	list := v
 	if jsonwire.Kind(v) == '{' {
 		b.Object = fields.Of(v)
@@ -356,7 +373,12 @@ func bodyOf(v []byte) (b body, ok bool) {
 		return b, false
 	}
 	roles := false
+	at := 0
 	for m := range jsonwire.Elements(list) {
+		if at++; len(gone) > 0 && gone[0] == at-1 {
+			gone = gone[1:]
+			continue
+		}
 		b.messages = append(b.messages, row{Object: fields.Of(m)})
 		// A list of something else has no roles.
 		roles = roles || b.messages[len(b.messages)-1].Text("role") != ""

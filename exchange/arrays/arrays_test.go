@@ -154,6 +154,35 @@ func TestABodyOfAnthropicBecomesASession(t *testing.T) {
 
 // TestEveryFileOfAConversationIsTheSame: as a list, a body, a line of a list, a
 // line of a body, a line a message.
+// A message that nests too deeply does not take the others with it.
+func TestAMessageThatNestsTooDeeplyIsLeftOut(t *testing.T) {
+	nest := func(n int) string { return strings.Repeat(`[{"a":`, n/2) + `"]}\""` + strings.Repeat("}]", n/2) }
+	deep := `{"role":"assistant","content":` + nest(10_002) + `,"messages":[1,{}]}`
+	few := `{"role":"user","content":"one"},{"role":"assistant","content":"1"}`
+	want := "user: \"one\"\nmodel: \"1\"\n\n"
+	const why = "its values are nested more than 10000 deep"
+	for _, c := range []struct{ name, text, want, report string }{
+		{"a.json", `[{"role":"user","content":"one"},` + deep + `,{"role":"assistant","content":"1"}, ` + deep + `]`, want, "dropped 2 message: " + why + "\n"},
+		{"a.json", `{"messages":[` + deep + `,` + few + `],"tools":[],"x":"messages"}`, want, "dropped 1 message: " + why + "\n"},
+		{"a.json", `{"metadata":` + nest(10_002) + `,"x":{"messages":[1,2]},"messages":[` + few + `,` + deep + `]}`, want,
+			"dropped 1 member beside the messages: " + why + "\n" + "dropped 1 message: " + why + "\n"},
+		{"a.jsonl", "[" + few + "," + deep + "]\n" + deep + "\n", want, "dropped 1 line: " + why + " (first in line 2)\n" + "dropped 1 message: " + why + " (first in line 1)\n"},
+		{"a.json", deep, "", why},
+		{"a.json", `[` + few + `,` + deep[:31_000], "", why},
+		{"a.json", `[` + few + `,` + deep + `,{]`, "", why},
+		// Within bounds, however deep, it is taken.
+		{"a.json", `[` + few + `,{"role":"user","content":` + nest(9_990) + `},` + deep + `]`, "user: \"one\"\nmodel: \"1\"\nuser: ", "dropped 1 message: " + why + "\n"},
+	} {
+		got, report := texts(t, arrays.OpenAI, c.name, c.text)
+		if c.want == want && got != want || !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%.60s gives\n%.200s\n%.400s", c.text, got, report)
+		}
+		if !strings.Contains(report, c.report) {
+			t.Errorf("%.60s: the report has\n%.400s", c.text, report)
+		}
+	}
+}
+
 func TestEveryFileOfAConversationIsTheSame(t *testing.T) {
 	list := []any{
 		object{"role": "user", "content": "one"}, object{"role": "assistant", "content": "1"}, object{"role": "user", "content": "two"}, object{"role": "assistant", "content": "2"},
