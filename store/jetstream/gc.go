@@ -280,7 +280,7 @@ func (g *sweeper) names(ctx context.Context, stream, wildcard, prefix string) er
 			id = m.Subject()
 		}
 		if _, err := parseBody(m.Headers(), nil, true); err != nil {
-			g.doubt(id, meta.Timestamp, fmt.Errorf("message %d of stream %s: %w", meta.Sequence.Stream, stream, err))
+			g.doubt(id, meta.Timestamp, ofMessage(stream, meta.Sequence.Stream, err))
 		} else if m.Headers().Get(fieldRefs) != "" {
 			if err := g.refs(ctx, id, stream, m.Subject(), meta); err != nil {
 				return err
@@ -310,7 +310,7 @@ func (g *sweeper) refs(ctx context.Context, id, stream, subject string, meta *na
 	var ps []piece
 	if err == nil {
 		if ps, err = parseManifest(msg.Body, msg.Count); err != nil {
-			err = fmt.Errorf("message %d of stream %s: %w", r.Seq, stream, err)
+			err = ofMessage(stream, r.Seq, err)
 		}
 	}
 	if err != nil {

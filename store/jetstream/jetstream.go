@@ -297,6 +297,18 @@ func (s *Store) sessionProblem(op, id string, code outcrop.Code, err error, msg,
 	return &outcrop.Error{Op: op, Session: id, Path: s.Address(), Code: code, Seq: -1, Offset: -1, Err: err, Msg: msg, Hint: hint}
 }
 
+const damageHint = "the events before it can be read; restore the stream, or copy the session from another place"
+
+// damaged is the problem of a session with a damaged message.
+func (s *Store) damaged(op, id string, err error) *outcrop.Error {
+	e := store.Problem(op, id, err, "", "")
+	e.Path = s.Address()
+	if e.Hint == "" {
+		e.Hint = damageHint
+	}
+	return e
+}
+
 func (s *Store) refused(op, msg, hint string) error {
 	return s.problem(op, outcrop.ErrRefused, msg, hint)
 }
@@ -313,6 +325,9 @@ func (s *Store) exists(id string) error {
 func (s *Store) failed(op, id string, err error) error {
 	var own *outcrop.Error
 	if errors.As(err, &own) {
+		if own.Op == "" { // about a message: whose it is is known here
+			return s.damaged(op, id, err)
+		}
 		return err
 	}
 	msg, hint := "", ""

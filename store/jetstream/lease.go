@@ -133,7 +133,7 @@ func (s *Store) acquire(ctx context.Context, id string, force bool) (_ *Lease, e
 		case errors.Is(err, errNoMessage), err == nil && last.Kind == kindRemove:
 			return nil, s.notFound("open", id)
 		case errors.Is(err, outcrop.ErrDamaged):
-			return nil, s.sessionProblem("open", id, "", err, "", "the message is damaged in the stream: copy the session from another place")
+			return nil, s.damaged("open", id, err)
 		case err != nil:
 			return nil, s.failed("open", id, err)
 		}
@@ -197,7 +197,7 @@ func (l *Lease) take(ctx context.Context, id string, last message) error {
 		return err
 	}
 	if last.Epoch >= maxCounter {
-		return l.s.sessionProblem("open", id, "", outcrop.ErrDamaged, fmt.Sprintf("message %d of stream %s has the epoch %d: there is none behind it", last.Stored, last.Stream, last.Epoch),
+		return l.s.sessionProblem("open", id, codeFields, outcrop.ErrDamaged, fmt.Sprintf("message %d of stream %s has the epoch %d: there is none behind it", last.Stored, last.Stream, last.Epoch),
 			"no writer of ours comes so far: copy the session from another place")
 	}
 	m := message{Kind: kindTake, Seq: outcrop.Seq(last.Head.Events), Epoch: last.Epoch + 1, Gen: last.Gen, Chain: last.Chain, Owner: l.s.id, Head: last.Head}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -145,8 +146,30 @@ func parseMessage(h nats.Header, body []byte, bodyless bool) (message, error) {
 // maxCounter bounds what counts up: the next one is a number of the same field.
 const maxCounter = 1 << 53
 
+// The codes of damage in messages.
+const (
+	codeFields outcrop.Code = "REALM_FIELDS" // a header field says nothing that it may say
+	codeDigest outcrop.Code = "REALM_DIGEST" // the body is not the one that a digest was made of
+	codeObject outcrop.Code = "REALM_OBJECT" // an object that has the text, or the list of them, is missing or another one
+)
+
+func damage(code outcrop.Code, format string, args ...any) *outcrop.Error {
+	return &outcrop.Error{Code: code, Seq: -1, Offset: -1, Err: outcrop.ErrDamaged, Msg: fmt.Sprintf(format, args...)}
+}
+
+// ofMessage says which message an error about its content is about.
+func ofMessage(stream string, stored uint64, err error) error {
+	var e *outcrop.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("message %d of stream %s: %w", stored, stream, err)
+	}
+	c := *e
+	c.Msg = fmt.Sprintf("message %d of stream %s: %s", stored, stream, c.Msg)
+	return &c
+}
+
 func badField(h nats.Header, field string) error {
-	return fmt.Errorf("%w: the header field %s is %s", outcrop.ErrDamaged, field, strconv.Quote(clip(h.Get(field))))
+	return damage(codeFields, "the header field %s is %s", field, strconv.Quote(clip(h.Get(field))))
 }
 
 // parseBody is parseMessage without the head, which only the last message of a
@@ -194,7 +217,7 @@ func parseBody(h nats.Header, body []byte, bodyless bool) (message, error) {
 		return bad(fieldRefs)
 	}
 	if !bodyless && m.holdsEvents() && m.next() != m.Chain {
-		return message{}, fmt.Errorf("%w: the body is not the one that its digest in %s was made of", outcrop.ErrDamaged, fieldChain)
+		return message{}, damage(codeDigest, "the body is not the one that its digest in %s was made of", fieldChain)
 	}
 	return m, nil
 }
@@ -229,13 +252,13 @@ func parseManifest(body []byte, count int64) (ps []piece, err error) {
 	for line := range bytes.Lines(body) {
 		var p piece
 		if err := json.Unmarshal(line, &p); err != nil || p.Object == "" || len(p.SHA256) != 2*sha256.Size || p.Bytes < 0 || p.Count < 0 {
-			return nil, fmt.Errorf("%w: line %d of the list of objects: %q", outcrop.ErrDamaged, len(ps)+1, clip(string(line)))
+			return nil, damage(codeObject, "line %d of the list of objects: %q", len(ps)+1, clip(string(line)))
 		}
 		ps = append(ps, p)
 		count -= p.Count
 	}
 	if count != 0 {
-		return nil, fmt.Errorf("%w: the objects of the message hold %d events less than it says", outcrop.ErrDamaged, count)
+		return nil, damage(codeObject, "the objects of the message hold %d events less than it says", count)
 	}
 	return ps, nil
 }

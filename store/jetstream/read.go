@@ -21,7 +21,7 @@ import (
 func (lk *link) parse(r raw, stream string, bodyless bool) (message, error) {
 	m, err := parseMessage(r.Header, r.Data, bodyless)
 	if err != nil {
-		return m, fmt.Errorf("message %d of stream %s: %w", r.Seq, stream, err)
+		return m, ofMessage(stream, r.Seq, err)
 	}
 	m.Stream, m.Stored, m.Subject = stream, r.Seq, r.Subject
 	return m, nil
@@ -46,10 +46,11 @@ type log struct {
 	last   uint64 // sequence of its last message
 	events outcrop.Seq
 	chain  chain
+	broken error // the reason why it ends there and not with the subject's last message; nil otherwise
 }
 
 func logOf(h outcrop.Header, gen, last uint64, events int64, c chain) log {
-	return log{h, h.ID, gen, last, outcrop.Seq(events), c}
+	return log{header: h, id: h.ID, gen: gen, last: last, events: outcrop.Seq(events), chain: c}
 }
 
 // headerOf is the header of a session whose last message is known: from there, or
@@ -87,7 +88,7 @@ func (lk *link) headerLine(ctx context.Context, id string, last *message) (line 
 		return false
 	})
 	if err == nil && line == nil {
-		err = fmt.Errorf("%w: the log has no header", outcrop.ErrDamaged)
+		err = damage("HEADER_NOT_JSON", "the log has no header")
 	}
 	return line, err
 }
@@ -131,7 +132,7 @@ func (w *walker) accept(m *message) (skip bool, err error) {
 func (w *walker) bad(m *message, err error, msg string) error {
 	code, hint := outcrop.Code(""), ""
 	if errors.Is(err, outcrop.ErrDamaged) {
-		code, hint = "SEQ_GAP", "the events before it can be read; restore the stream, or copy the session from another place"
+		code, hint = "SEQ_GAP", damageHint
 	}
 	e := w.lk.s.sessionProblem("read", w.log.id, code, err, msg, hint)
 	e.Seq = w.next
@@ -145,8 +146,7 @@ func (w *walker) messages(ctx context.Context, from uint64, yield func(message) 
 		m, err := parseBody(r.Header, r.Data, false)
 		m.Stream, m.Stored, m.Subject = stream, r.Seq, r.Subject
 		if err != nil {
-			err = fmt.Errorf("message %d of stream %s: %w", r.Seq, stream, err)
-			e := w.lk.s.sessionProblem("read", w.log.id, "", err, "", "the events before it can be read; restore the stream, or copy the session from another place")
+			e := w.lk.s.damaged("read", w.log.id, ofMessage(stream, r.Seq, err))
 			e.Seq = w.next
 			w.err = e
 			return false
@@ -234,9 +234,9 @@ func (lk *link) text(ctx context.Context, m message) iter.Seq2[[]byte, error] {
 			checked := func(text []byte, err error) bool {
 				switch {
 				case err != nil:
-					err = fmt.Errorf("%w: message %d of stream %s: %w", outcrop.ErrDamaged, m.Stored, m.Stream, err)
+					err = ofMessage(m.Stream, m.Stored, damage("FRAME_DECODE", "its text cannot be decompressed: %v", err))
 				case len(text) > 0 && text[len(text)-1] != '\n':
-					err = fmt.Errorf("%w: message %d of stream %s ends inside a line", outcrop.ErrDamaged, m.Stored, m.Stream)
+					err = ofMessage(m.Stream, m.Stored, damage("LINE_NO_NEWLINE", "it ends inside a line"))
 				}
 				if err != nil {
 					yield(nil, err)
@@ -256,11 +256,14 @@ func (lk *link) text(ctx context.Context, m message) iter.Seq2[[]byte, error] {
 		}
 		ps, err := parseManifest(m.Body, m.Count)
 		if err != nil {
-			yield(nil, fmt.Errorf("message %d of stream %s: %w", m.Stored, m.Stream, err))
+			yield(nil, ofMessage(m.Stream, m.Stored, err))
 			return
 		}
 		for _, p := range ps {
 			b, err := lk.object(ctx, p.Object, p.SHA256)
+			if errors.Is(err, outcrop.ErrNotFound) || errors.Is(err, outcrop.ErrDamaged) {
+				err = ofMessage(m.Stream, m.Stored, damage(codeObject, "%v", err)) // that the object is not found does not mean the session
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -301,6 +304,10 @@ func (lk *link) records(ctx context.Context, of log) iter.Seq2[outcrop.Record, e
 		}
 		if in.next != of.events || w.chain != of.chain {
 			failed = lk.s.sessionProblem("read", of.id, "SEQ_GAP", outcrop.ErrDamaged, fmt.Sprintf("the log has %d events, its last message says %d", in.next, of.events), "messages were removed: restore the stream from a copy")
+			yield(outcrop.Record{}, failed)
+			return
+		}
+		if failed = of.broken; failed != nil {
 			yield(outcrop.Record{}, failed)
 		}
 	}
@@ -502,6 +509,9 @@ func (s *Store) find(ctx context.Context, id string) (log, *link, error) {
 	switch {
 	case errors.Is(err, errNoMessage), err == nil && last.Kind == kindRemove:
 		return log{}, nil, s.notFound("read", id)
+	case errors.Is(err, outcrop.ErrDamaged):
+		of, err := lk.salvage(ctx, id, s.damaged("read", id, err))
+		return of, lk, err
 	case err != nil:
 		return log{}, nil, s.failed("read", id, err)
 	}
@@ -510,6 +520,37 @@ func (s *Store) find(ctx context.Context, id string) (log, *link, error) {
 		return log{}, nil, err
 	}
 	return logOf(h, last.Gen, last.Stored, last.Head.Events, last.Chain), lk, nil
+}
+
+// salvage is a log whose last message cannot be read: it ends with the last one
+// that can. The error is the one that was given when there is none.
+func (lk *link) salvage(ctx context.Context, id string, broken *outcrop.Error) (log, error) {
+	stream, subject := lk.realm.stream(lk.realm.shard(id)), lk.realm.subject(id)
+	end, err := lk.last(ctx, stream, subject)
+	var last message
+	if err == nil {
+		err = lk.fetch(ctx, stream, subject, 1, end.Seq, func(r raw) bool {
+			if m, err := lk.parse(r, stream, false); err == nil {
+				m.Body = nil
+				last = m
+			}
+			return true
+		})
+	}
+	switch {
+	case err != nil:
+		return log{}, lk.s.failed("read", id, err)
+	case last.Kind == "", last.Kind == kindRemove:
+		return log{}, broken
+	}
+	h, err := lk.headerOf(ctx, id, &last)
+	if err != nil {
+		return log{}, err
+	}
+	of := logOf(h, last.Gen, last.Stored, last.Head.Events, last.Chain)
+	broken.Seq = of.events
+	of.broken = broken
+	return of, nil
 }
 
 // reading is a log opened for reading.
