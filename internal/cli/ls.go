@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -242,46 +244,71 @@ func plainTags(tags []string) []string {
 }
 
 func (a *app) listText(rows []listRow) {
-	st, home, now := a.Style(), a.Home(), a.Now()
-	head := appendRow(nil, "ID", "AGE", "EVENTS", "TURNS", "SIZE")
-	a.Text(st.Bold(string(head)+"STATE") + "\n")
+	p := rowPrinter{a.Style(), a.Home(), a.Now()}
+	a.Text(p.style.Bold(string(appendColumns(nil, "ID", "AGE", "EVENTS", "TURNS", "SIZE"))+"STATE") + "\n")
+	texts := make([][]byte, runtime.GOMAXPROCS(0))
+	const portion = 500
+	for part := range slices.Chunk(rows, portion*len(texts)) {
+		var printing sync.WaitGroup
+		for i := range texts {
+			texts[i] = texts[i][:0]
+			mine := part[min(i*portion, len(part)):min((i+1)*portion, len(part))]
+			if len(mine) == 0 {
+				continue
+			}
+			printing.Go(func() {
+				for r := range mine {
+					texts[i] = p.appendRow(texts[i], &mine[r])
+				}
+			})
+		}
+		printing.Wait()
+		for _, text := range texts {
+			a.Out.Write(text)
+		}
+	}
+}
+
+// rowPrinter writes rows for people.
+type rowPrinter struct {
+	style term.Style
+	home  string
+	now   int64 // Unix milliseconds
+}
+
+func (p *rowPrinter) appendRow(dst []byte, r *listRow) []byte {
 	known := func(n int64) string {
 		if n < 0 {
 			return "?"
 		}
 		return term.Count(n)
 	}
-	var text []byte
-	for i := range rows {
-		r := &rows[i]
-		id := r.ID
-		if id == "" {
-			id = "?"
-		}
-		state := string(r.State)
-		switch {
-		case r.archived:
-			state = st.Dim("archived")
-		case r.State == store.StateOK:
-			state = st.Green(state)
-		case r.State == store.StateDamaged, r.State == store.StateNewer:
-			state = st.Red(state)
-		default:
-			state = st.Yellow(state)
-		}
-		since := "?"
-		if r.UpdatedAt != 0 {
-			since = term.Age(now, r.UpdatedAt)
-		}
-		text = appendRow(text[:0], term.Cut(term.Line(id), 24), since, known(r.Events), known(int64(r.Turns)), term.Size(r.Bytes))
-		text = append(append(text, state...), '\n')
-		text = r.appendAbout(text, st, home)
-		a.Out.Write(text)
+	id := r.ID
+	if id == "" {
+		id = "?"
 	}
+	state := string(r.State)
+	switch {
+	case r.archived:
+		state = p.style.Dim("archived")
+	case r.State == store.StateOK:
+		state = p.style.Green(state)
+	case r.State == store.StateDamaged, r.State == store.StateNewer:
+		state = p.style.Red(state)
+	default:
+		state = p.style.Yellow(state)
+	}
+	since := "?"
+	if r.UpdatedAt != 0 {
+		since = term.Age(p.now, r.UpdatedAt)
+	}
+	dst = appendColumns(dst, term.Cut(term.Line(id), 24), since, known(r.Events), known(int64(r.Turns)), term.Size(r.Bytes))
+	dst = append(append(dst, state...), '\n')
+	return p.appendAbout(dst, r)
 }
 
-// appendRow appends the columns of a row before its state.
-func appendRow(dst []byte, id, age, events, turns, size string) []byte {
+// appendColumns appends the columns of a row before its state.
+func appendColumns(dst []byte, id, age, events, turns, size string) []byte {
 	dst = append(dst, id...)
 	dst = appendSpaces(dst, 24-term.Columns(id))
 	for _, c := range [...]struct {
@@ -302,13 +329,13 @@ func appendSpaces(dst []byte, n int) []byte {
 }
 
 // appendAbout appends what a listing says below the row of a session.
-func (r *listRow) appendAbout(dst []byte, st term.Style, home string) []byte {
+func (p *rowPrinter) appendAbout(dst []byte, r *listRow) []byte {
 	about := r.Title
 	if r.Cwd != "" {
 		if about != "" {
 			about += " in "
 		}
-		about += below(home, r.Cwd)
+		about += below(p.home, r.Cwd)
 	}
 	mark := ""
 	if r.Starred() {
@@ -319,7 +346,7 @@ func (r *listRow) appendAbout(dst []byte, st term.Style, home string) []byte {
 	}
 	if about = mark + strings.TrimSpace(about); about != "" {
 		dst = append(dst, "  "...)
-		dst = append(dst, st.Dim(term.Cut(term.OneLine(about), term.Width-2))...)
+		dst = append(dst, p.style.Dim(term.Cut(term.OneLine(about), term.Width-2))...)
 		dst = append(dst, '\n')
 	}
 	if r.Reason == "" {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/outcrop-dev/outcrop/store"
 )
@@ -132,14 +134,26 @@ func entries(recs []*record) ([]Entry, bool) {
 		return newestFirst(a.shown, b.shown, a.kept.ID, b.kept.ID, a.kept.Path, b.kept.Path)
 	})
 	out := make([]Entry, len(recs))
-	var r rest
-	for i, rec := range recs {
-		if !rec.entry(&out[i], &r) {
-			return nil, false
-		}
+	var readers sync.WaitGroup
+	var bad atomic.Bool
+	part := max(leastPart, (len(recs)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	for from := 0; from < len(recs); from += part {
+		readers.Go(func() {
+			var r rest
+			for i := from; i < min(from+part, len(recs)); i++ {
+				if !recs[i].entry(&out[i], &r) {
+					bad.Store(true)
+					return
+				}
+			}
+		})
 	}
-	return out, true
+	readers.Wait()
+	return out, !bad.Load()
 }
+
+// leastPart is how many entries are worth a goroutine.
+const leastPart = 500
 
 // newestFirst compares two entries by time, id and path.
 func newestFirst(timeA, timeB int64, idA, idB, pathA, pathB string) int {

@@ -74,10 +74,18 @@ func OneLine(s string) string {
 	b := make([]byte, 0, len(s)+16)
 	space := false
 	for i := 0; i < len(s); {
-		r, n := rune(s[i]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRuneInString(s[i:])
+		if c := s[i]; c > ' ' && c < 0x7f {
+			if space && len(b) > 0 {
+				b = append(b, ' ')
+			}
+			space = false
+			from := i
+			for i++; i < len(s) && s[i] > ' ' && s[i] < 0x7f; i++ {
+			}
+			b = append(b, s[from:i]...)
+			continue
 		}
+		r, n := utf8.DecodeRuneInString(s[i:])
 		if unicode.IsSpace(r) {
 			space = true
 		} else {

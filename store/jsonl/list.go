@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
@@ -71,26 +73,47 @@ func (s *Store) folders() (dirs []string, strays []store.Info, err error) {
 	if err != nil {
 		return nil, nil, pathProblem("list", s.root, err)
 	}
-	for _, p := range projects {
-		if !p.IsDir() {
-			continue
-		}
-		dir := filepath.Join(s.root, p.Name())
-		entries, err := s.disk.ReadDir(dir)
-		if err != nil {
-			strays = append(strays, broken(dir, "the folder cannot be read: "+osReason(err)))
-			continue
-		}
-		for _, e := range entries {
-			path := filepath.Join(dir, e.Name())
-			if e.IsDir() {
-				dirs = append(dirs, path)
-			} else if _, ok := wire.EncodingOf(e.Name()); ok && e.Type().IsRegular() {
-				strays = append(strays, broken(path, "a log lies here outside a session folder, which stops dsh from reading this root: move it away"))
+	projects = slices.DeleteFunc(projects, func(p fs.DirEntry) bool { return !p.IsDir() })
+	all := make([]project, len(projects))
+	var readers sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), 8) {
+		readers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(projects); i = int(next.Add(1)) - 1 {
+				all[i] = s.project(filepath.Join(s.root, projects[i].Name()))
 			}
-		}
+		})
+	}
+	readers.Wait()
+	for i := range all {
+		dirs, strays = append(dirs, all[i].dirs...), append(strays, all[i].strays...)
 	}
 	return dirs, strays, nil
+}
+
+// project is what lies in a folder of a root.
+type project struct {
+	dirs   []string
+	strays []store.Info
+}
+
+func (s *Store) project(dir string) (p project) {
+	entries, err := s.disk.ReadDir(dir)
+	if err != nil {
+		p.strays = append(p.strays, broken(dir, "the folder cannot be read: "+osReason(err)))
+		return p
+	}
+	p.dirs = make([]string, 0, len(entries))
+	below := dir + string(filepath.Separator)
+	for _, e := range entries {
+		path := below + e.Name()
+		if e.IsDir() {
+			p.dirs = append(p.dirs, path)
+		} else if _, ok := wire.EncodingOf(e.Name()); ok && e.Type().IsRegular() {
+			p.strays = append(p.strays, broken(path, "a log lies here outside a session folder, which stops dsh from reading this root: move it away"))
+		}
+	}
+	return p
 }
 
 func broken(path, reason string) store.Info {
