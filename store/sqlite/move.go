@@ -3,26 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/outcrop-dev/outcrop"
-	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/filelock"
-	"github.com/outcrop-dev/outcrop/store/jsonl"
+	"github.com/outcrop-dev/outcrop/store/moved"
 )
 
 var _ store.Mover = (*Store)(nil)
-
-// movedLog is the log file that a session which was handed over is.
-const movedLog = "session.jsonl.zstd"
-
-func movedFile(dir string) (*jsonl.FileStore, error) {
-	return jsonl.File(filepath.Join(dir, movedLog), jsonl.Options{})
-}
 
 // held is a locked session. A session whose rows cannot be read to their end is
 // not handed over: the folder would not be the whole of it.
@@ -60,32 +48,12 @@ func (h *held) Close() error { return h.lock.Release() }
 // HandOver is store.Held's: the session becomes a log file in dir, compared
 // before a row is removed.
 func (h *held) HandOver(ctx context.Context, dir string) error {
-	part := dir + ".part"
-	if err := os.RemoveAll(part); err != nil {
-		return err
-	}
-	if err := os.Mkdir(part, 0o700); err != nil {
-		return err
-	}
-	to, err := movedFile(part)
-	if err != nil {
-		return err
-	}
 	from, err := h.s.Read(ctx, h.id)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	if err := to.Put(ctx, from.Header(), from.Records()); err != nil {
-		return store.Problem("move", h.id, err, "", "")
-	}
-	if err := os.Remove(filepath.Join(part, movedLog+".lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(part, dir); err != nil {
-		return err
-	}
-	if err := faultfs.Real.SyncDir(filepath.Dir(dir)); err != nil {
+	if err := moved.Write(ctx, dir, from.Header(), from.Records()); err != nil {
 		return err
 	}
 	db, err := h.s.writer(ctx)
@@ -107,49 +75,11 @@ func (h *held) HandOver(ctx context.Context, dir string) error {
 }
 
 // TakeBack is store.Mover's.
-func (s *Store) TakeBack(ctx context.Context, id, place, dir string) error {
-	there, err := s.Holds(ctx, id, place, dir)
-	if err != nil || there {
-		return err
-	}
-	from, err := movedFile(dir)
-	if err != nil {
-		return err
-	}
-	return store.Copy(ctx, s, from, id)
+func (s *Store) TakeBack(ctx context.Context, id, _, dir string) error {
+	return moved.TakeBack(ctx, s, id, dir)
 }
 
 // Holds is store.Mover's.
 func (s *Store) Holds(ctx context.Context, id, _, dir string) (bool, error) {
-	here, err := s.Read(ctx, id)
-	if errors.Is(err, outcrop.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer here.Close()
-	file, err := movedFile(dir)
-	if err != nil {
-		return false, err
-	}
-	moved, err := file.Read(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	defer moved.Close()
-	var want, got store.Digest
-	for r, err := range moved.Records() {
-		if err != nil {
-			return false, err
-		}
-		want.Add(r)
-	}
-	for r, err := range here.Records() {
-		if err != nil || got.Len() >= want.Len() {
-			break
-		}
-		got.Add(r)
-	}
-	return got.Len() == want.Len() && got.Sum() == want.Sum(), nil
+	return moved.Holds(ctx, s, id, dir)
 }
