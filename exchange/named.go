@@ -2,7 +2,7 @@ package exchange
 
 // plainEndings are endings under which a file of any other name is shown to the
 // formats, so that they judge it by what is in it.
-var plainEndings = [...]string{".jsonl", ".json", ".jsonl.zst"}
+var plainEndings = [...]string{".jsonl", ".json", ".jsonl.zst", ".jsonl.zstd"}
 
 // claimNamed finds the format of a file that a person named: its name, which may
 // have any ending, says less than its content. In folders endings count, so that

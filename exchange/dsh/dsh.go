@@ -5,6 +5,7 @@
 //	                                                  of one folder the highest format counts
 //	a SQLite file of dsh's                            all of its sessions
 //
+// A log file that is named itself may have any name, as a backup has.
 // The logs of other programs that write the same format, such as Outcrop's own,
 // are taken the same way. A log in a later format becomes one of format 0, as
 // package wire reads it. Attachments are found where dsh keeps them: see package
@@ -18,6 +19,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -27,6 +29,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/foreigndb"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/blob"
 	"github.com/outcrop-dev/outcrop/store/dshsqlite"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/wire"
@@ -123,13 +126,23 @@ func Open(path string) exchange.Source {
 func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
 	return func(yield func(*exchange.Session, error) bool) {
 		if !foreigndb.Is(path) {
-			st, err := jsonl.File(path, jsonl.Options{})
+			enc, err := encodingOf(path)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			st, err := jsonl.FileAs(path, enc, jsonl.Options{})
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			defer st.Close()
 			s, err := session(ctx, st, "", r)
+			if _, ok := wire.EncodingOf(path); !ok && err == nil && jsonl.EncodeSegment(s.Source) == filepath.Base(filepath.Dir(path)) {
+				// A backup in its session's folder: its attachments are those of
+				// the session.
+				s.Log.Objects = blob.Beside(filepath.Dir(filepath.Dir(filepath.Dir(path))))
+			}
 			var late *outcrop.Error
 			switch {
 			case err != nil:
@@ -164,6 +177,27 @@ func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*e
 		}
 	}
 }
+
+// encodingOf is the encoding of a log file: its ending says it, or else its first
+// bytes do.
+func encodingOf(path string) (wire.Encoding, error) {
+	if enc, ok := wire.EncodingOf(path); ok {
+		return enc, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head := make([]byte, len(zstdMagic))
+	if n, err := io.ReadFull(f, head); err == nil && string(head[:n]) == zstdMagic {
+		return wire.Zstd, nil
+	}
+	return wire.Plain, nil
+}
+
+// zstdMagic begins a compressed log.
+const zstdMagic = "\x28\xb5\x2f\xfd"
 
 // hinted adds to the error about a log of a format that is not known what else
 // of the session could be taken.

@@ -18,6 +18,7 @@ import (
 	"github.com/outcrop-dev/outcrop/internal/conformance"
 	"github.com/outcrop-dev/outcrop/internal/genlog"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/blob"
 	"github.com/outcrop-dev/outcrop/store/dshsqlite/dshsqlitetest"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
 	"github.com/outcrop-dev/outcrop/store/memory"
@@ -195,6 +196,43 @@ func TestTheHighestFormatOfAFolderIsTheSession(t *testing.T) {
 	r, err := im.Import(t.Context(), dsh.Open(reports[0].Path))
 	if err != nil || r.Sessions[0].Verdict != exchange.Present {
 		t.Errorf("%+v, %v", r.Sessions, err)
+	}
+}
+
+// TestABackupThatIsNamedIsTakenOver whatever its name; in a folder it is passed
+// over.
+func TestABackupThatIsNamedIsTakenOver(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "sessions")
+	h := genlog.Header(7)
+	dir := filepath.Join(root, jsonl.ProjectKey(*h.Cwd), jsonl.EncodeSegment(h.ID))
+	object, err := blob.Beside(root).Put(t.Context(), []byte("a picture"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, enc := range map[string]wire.Encoding{"session.jsonl.bak": wire.Plain, "log": wire.Plain, "session.jsonl.zstd.bak": wire.Zstd, "old.zst": wire.Zstd} {
+		e := wire.NewEncoder(enc)
+		text := e.Header(nil, h)
+		text, err := e.Batch(text, genlog.Records(7, 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), text)
+		st, reports := importAll(t, filepath.Join(dir, name))
+		if len(reports) != 1 || reports[0].Err != nil || len(reports[0].Sessions) != 1 || reports[0].Sessions[0].ID != h.ID {
+			t.Fatalf("%s: %+v", name, reports)
+		}
+		exchangetest.Session(t, st, h.ID)
+		for s, err := range dsh.Sessions(t.Context(), filepath.Join(dir, name), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := s.Log.Objects.Get(t.Context(), object); err != nil || string(b) != "a picture" {
+				t.Errorf("%s: the attachment is %q, %v", name, b, err)
+			}
+		}
+	}
+	if _, reports := importAll(t, root); len(reports) != 0 {
+		t.Errorf("in a folder: %+v", reports)
 	}
 }
 

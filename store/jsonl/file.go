@@ -37,7 +37,17 @@ func File(path string, o Options) (*FileStore, error) {
 	enc, ok := wire.EncodingOf(abs)
 	if !ok {
 		return nil, &outcrop.Error{Op: "open", Path: abs, Code: "FILE_KIND", Seq: -1, Offset: -1, Err: outcrop.ErrUnsupported,
-			Msg: "the ending says nothing about how the log is stored", Hint: "a log file ends in .jsonl or .jsonl.zstd"}
+			Msg: "the ending says nothing about how the log is stored", Hint: "a log file ends in .jsonl or .jsonl.zstd; outcrop import takes one of any name"}
+	}
+	return FileAs(abs, enc, o)
+}
+
+// FileAs is File for a log whose name says nothing about its encoding, such as a
+// backup.
+func FileAs(path string, enc wire.Encoding, o Options) (*FileStore, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Reader
