@@ -331,11 +331,12 @@ func appendSpaces(dst []byte, n int) []byte {
 // appendAbout appends what a listing says below the row of a session.
 func (p *rowPrinter) appendAbout(dst []byte, r *listRow) []byte {
 	about := r.Title
-	if r.Cwd != "" {
-		if about != "" {
-			about += " in "
-		}
-		about += below(p.home, r.Cwd)
+	switch {
+	case r.Cwd == "":
+	case about == "":
+		about = below(p.home, r.Cwd)
+	default:
+		about += " in " + below(p.home, r.Cwd)
 	}
 	mark := ""
 	if r.Starred() {

@@ -3,7 +3,6 @@ package jsonl
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/genlog"
@@ -26,37 +24,8 @@ import (
 // words of format 0. The header's id is gen-SEED.
 func aged(t testing.TB, seed uint64, n, format int, enc wire.Encoding) (file []byte, h outcrop.Header, events []string) {
 	t.Helper()
-	h = genlog.Header(seed)
-	s, err := outcrop.Inspect(h, func(yield func(outcrop.Record, error) bool) {
-		for r := range genlog.Records(seed, n) {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}, outcrop.Options{})
+	file, err := genlog.Aged(seed, n, format, enc)
 	ok(t, err)
-	var lines [][]byte
-	if format < 2 {
-		line := bytes.Replace(h.Line(), []byte(`"version":0`), fmt.Appendf(nil, `"version":%d`, format), 1)
-		lines = append(lines, append(line, '\n'))
-		for e := range outcrop.Events(s.Log(), 0) {
-			lines = append(lines, append(e.AppendJSON(nil), '\n'))
-		}
-	} else {
-		_, err := formats.Raise(h, s.Log(), min(format, 3), func(line []byte) error {
-			if format == 4 {
-				line = bytes.Replace(line, []byte(`"version":3`), []byte(`"version":4`), 1)
-			}
-			lines = append(lines, append(bytes.Clone(line), '\n'))
-			return nil
-		})
-		ok(t, err)
-	}
-	if enc == wire.Plain {
-		file = bytes.Join(lines, nil)
-	} else {
-		file = frames(t, lines)
-	}
 	r, err := wire.NewReader(bytes.NewReader(file), int64(len(file)), enc)
 	ok(t, err)
 	for rec, err := range r.Records() {
@@ -65,20 +34,7 @@ func aged(t testing.TB, seed uint64, n, format int, enc wire.Encoding) (file []b
 			events = append(events, string(e.AppendJSON(nil)))
 		}
 	}
-	return file, h, events
-}
-
-// frames is lines as a zstd file: the first alone, the others in batches.
-func frames(t testing.TB, lines [][]byte) (file []byte) {
-	t.Helper()
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(true))
-	ok(t, err)
-	file = z.EncodeAll(lines[0], nil)
-	for part := range slices.Chunk(lines[1:], 20) {
-		file = z.EncodeAll(bytes.Join(part, nil), file)
-	}
-	ok(t, z.Close())
-	return file
+	return file, genlog.Header(seed), events
 }
 
 func ok(t testing.TB, err error) {
