@@ -12,8 +12,8 @@ import (
 )
 
 // Encoder turns headers and records into the bytes of a log file. It is for
-// one goroutine and reuses its buffers; what it appended to dst is the
-// caller's.
+// one goroutine, but for Frame, and reuses its buffers; what it appended to dst is
+// the caller's.
 type Encoder struct {
 	// Unpacked writes every event on a line of its own.
 	Unpacked bool
@@ -35,7 +35,22 @@ func (e *Encoder) Header(dst []byte, h outcrop.Header) []byte {
 	return e.put(dst, e.text)
 }
 
-// Batch appends records, for Zstd as one frame; nothing for no record.
+// Batch appends records, for Zstd as one frame; nothing for no record. It is Text
+// and Frame in one.
+//
+// The error names a record that no log can hold; dst comes back unchanged then.
+func (e *Encoder) Batch(dst []byte, recs iter.Seq[outcrop.Record]) ([]byte, error) {
+	text, err := e.Text(e.text[:0], recs)
+	if err != nil {
+		return dst, err
+	}
+	if e.text = text; cap(e.text) > 4*block {
+		e.text = nil
+	}
+	return e.Frame(dst, text), nil
+}
+
+// Text appends the lines of records.
 //
 // An event that has a line goes out as that line, any other one in the member
 // order of a live writer. Three or more adjacent chunk deltas that differ in
@@ -45,14 +60,14 @@ func (e *Encoder) Header(dst []byte, h outcrop.Header) []byte {
 // A record that is a run goes out as its row.
 //
 // The error names a record that no log can hold; dst comes back unchanged then.
-func (e *Encoder) Batch(dst []byte, recs iter.Seq[outcrop.Record]) ([]byte, error) {
-	e.text = e.text[:0]
+func (e *Encoder) Text(dst []byte, recs iter.Seq[outcrop.Record]) ([]byte, error) {
+	text := dst
 	p := &e.pack
-	p.reset(&e.text)
+	p.reset(&text)
 	for rec := range recs {
 		if rec.Run != nil {
 			p.flush()
-			e.run(rec.Run)
+			text = e.run(text, rec.Run)
 			continue
 		}
 		if err := storable(&rec.Event); err != nil {
@@ -60,28 +75,30 @@ func (e *Encoder) Batch(dst []byte, recs iter.Seq[outcrop.Record]) ([]byte, erro
 		}
 		if e.Unpacked || !p.add(&rec.Event) {
 			p.flush()
-			e.text = appendLine(e.text, &rec.Event)
+			text = appendLine(text, &rec.Event)
 		}
 	}
 	p.flush()
-	if len(e.text) == 0 {
-		return dst, nil
-	}
-	dst = e.put(dst, e.text)
-	if cap(e.text) > 4*block {
-		e.text = nil
-	}
-	return dst, nil
+	return text, nil
 }
 
-func (e *Encoder) run(r *outcrop.Run) {
+// Frame appends what Text made in the encoding, for Zstd as one frame; nothing for
+// no text. It may run while the next text is made.
+func (e *Encoder) Frame(dst, text []byte) []byte {
+	if len(text) == 0 {
+		return dst
+	}
+	return e.put(dst, text)
+}
+
+func (e *Encoder) run(dst []byte, r *outcrop.Run) []byte {
 	if !e.Unpacked {
-		e.text = append(r.AppendLine(e.text), '\n')
-		return
+		return append(r.AppendLine(dst), '\n')
 	}
 	for ev := range r.Events() {
-		e.text = appendLine(e.text, &ev)
+		dst = appendLine(dst, &ev)
 	}
+	return dst
 }
 
 // appendLine appends an event and its newline. JSON has newlines between

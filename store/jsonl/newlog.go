@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
@@ -219,10 +221,55 @@ func (l *lease) put(ctx context.Context, recs iter.Seq2[outcrop.Record, error]) 
 	return errors.Join(err, l.Close())
 }
 
-// write encodes header and records in batches of moderate size.
+// write encodes header and records in batches of moderate size. One is compressed
+// and written while the next is made.
 func (n *newLog) write(ctx context.Context, recs iter.Seq2[outcrop.Record, error]) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	batches, spare := make(chan []byte), make(chan []byte, 2)
+	for range cap(spare) {
+		spare <- nil
+	}
+	var written sync.WaitGroup
+	var failed error
+	written.Go(func() {
+		for text := range batches {
+			if failed == nil {
+				if failed = n.frame(text); failed != nil {
+					cancel(failed)
+				}
+			}
+			if cap(text) > 8*batchBytes {
+				text = nil
+			}
+			spare <- text
+		}
+	})
+	n.l.buf = n.l.encoder.Header(n.l.buf[:0], n.l.header)
+	err := n.texts(ctx, recs, batches, spare)
+	close(batches)
+	written.Wait()
+	if failed != nil || err != nil {
+		return cmp.Or(failed, err)
+	}
+	_, err = n.Write(n.l.buf)
+	return err
+}
+
+// frame encodes a text, and writes what has come together when that is much.
+func (n *newLog) frame(text []byte) error {
 	l := n.l
-	l.buf = l.encoder.Header(l.buf[:0], l.header)
+	l.buf = l.encoder.Frame(l.buf, text)
+	if len(l.buf) < writeBytes {
+		return nil
+	}
+	_, err := n.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
+
+// texts makes the texts of batches, each in room that is to spare.
+func (n *newLog) texts(ctx context.Context, recs iter.Seq2[outcrop.Record, error], batches chan<- []byte, spare <-chan []byte) error {
 	next, stop := iter.Pull2(recs)
 	defer stop()
 	var failed error
@@ -241,9 +288,9 @@ func (n *newLog) write(ctx context.Context, recs iter.Seq2[outcrop.Record, error
 				}
 			}
 		}
-		var err error
-		if l.buf, err = l.encoder.Batch(l.buf, batch); err != nil {
-			return l.problem("create", err)
+		text, err := n.l.encoder.Text((<-spare)[:0], batch)
+		if err != nil {
+			return n.l.problem("create", err)
 		}
 		if failed != nil {
 			return failed
@@ -251,13 +298,7 @@ func (n *newLog) write(ctx context.Context, recs iter.Seq2[outcrop.Record, error
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if len(l.buf) < writeBytes && more {
-			continue
-		}
-		if _, err := n.Write(l.buf); err != nil {
-			return err
-		}
-		l.buf = l.buf[:0]
+		batches <- text
 	}
 	return nil
 }
