@@ -161,27 +161,7 @@ func (a *app) listRows(ctx context.Context, c *collection.Collection, entries []
 			return nil, err
 		}
 	}
-	for i := range rows {
-		rows[i].laterFormat()
-	}
 	return rows, nil
-}
-
-// laterFormat says of a session in a later format of dsh that it can be read, and
-// how to go on: its state says what is in it.
-func (r *listRow) laterFormat() {
-	format := int(r.format())
-	if format == 0 || r.State == store.StateDamaged || r.State == store.StateNewer {
-		return
-	}
-	text := jsonl.LaterReason(format)
-	if strings.Contains(r.Reason, text) {
-		return
-	}
-	if r.Reason != "" {
-		r.Reason += "; "
-	}
-	r.Reason += text
 }
 
 func (a *app) archivedRows(c *collection.Collection, in string, f listFlags) ([]listRow, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 	"github.com/outcrop-dev/outcrop/store"
+	"github.com/outcrop-dev/outcrop/store/jsonl"
 )
 
 // summary is what the reading of a whole log told.
@@ -53,12 +54,23 @@ func (s *summary) into(e *Entry) {
 	switch {
 	case s.failed != "":
 		e.State, e.Reason = store.StateDamaged, s.failed
-	case s.torn && e.State != store.StateLocked:
-		if e.Reason != "" {
-			e.Reason += "; "
+	case e.State == store.StateLocked:
+	default:
+		if s.torn {
+			e.also("the tail is torn")
 		}
-		e.Reason += "the tail is torn"
+		if e.Header.Format > 0 {
+			e.also(jsonl.LaterReason(int(e.Header.Format)))
+		}
 	}
+}
+
+// also adds to the reason of an entry.
+func (e *Entry) also(reason string) {
+	if e.Reason != "" {
+		e.Reason += "; "
+	}
+	e.Reason += reason
 }
 
 // reader folds a log into a summary.
