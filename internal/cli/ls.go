@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -70,9 +69,9 @@ type listRow struct {
 // without --full.
 const readUnasked = 4 << 20
 
-// moreGarbage is how much garbage a listing leaves, in percent of what is in use:
-// it ends sooner than collecting would pay.
-const moreGarbage = 400
+// untouched is memory that a listing reserves and never touches: what is left
+// behind is collected when it is as much, and most listings end sooner.
+const untouched = 64 << 20
 
 func (a *app) list(ctx context.Context, f listFlags) error {
 	states := []string{"", string(store.StateOK), string(store.StateOpenTurn), string(store.StateDamaged), string(store.StateNewer), string(store.StateLocked)}
@@ -82,9 +81,8 @@ func (a *app) list(ctx context.Context, f listFlags) error {
 	case f.limit < 0:
 		return exit.Usagef("--limit %d: give a number from 1 on", f.limit)
 	}
-	if a.Env.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(moreGarbage))
-	}
+	reserved := make([]byte, untouched)
+	defer runtime.KeepAlive(reserved)
 	st, err := a.OpenStore()
 	if err != nil {
 		return err
