@@ -91,6 +91,9 @@ func appendBlocks(dst []byte, n int, b []byte) (to []byte, end, done int) {
 		}
 		n += copy(dst[n:], b[from:i+64])
 	}
+	for i > 0 && !utf8.RuneStart(b[i]) { // a character that goes on behind the blocks
+		i, n = i-1, n-1
+	}
 	return dst, n, i
 }
 

@@ -113,3 +113,23 @@ func TestStringsInBlocksAreThoseByteByByte(t *testing.T) {
 		}
 	})
 }
+
+// A text of any length is written so that it is read as it was, wherever in its
+// blocks a character of several bytes stands.
+func TestTextsInBlocksComeBack(t *testing.T) {
+	for n := range 2 * 64 {
+		for _, c := range []string{"é", "€", "𝄞"} {
+			s := strings.Repeat("x", n) + strings.Repeat(c, 100) + strings.Repeat("\"", n%7)
+			if got, _ := Text(AppendString(nil, s)); got != s {
+				t.Fatalf("%q comes back as %q", s, got)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		one := rapid.SampledFrom([]string{"a", "\"", "\\", "\n", "\x01", "é", "€", "𝄞", strings.Repeat("b", 40)})
+		s := strings.Join(rapid.SliceOf(one).Draw(t, "text"), "")
+		if got, _ := Text(AppendString(nil, s)); got != s {
+			t.Fatalf("%q comes back as %q", s, got)
+		}
+	})
+}
