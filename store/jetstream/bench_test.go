@@ -353,3 +353,54 @@ func BenchmarkGrowth(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFork forks a log that was written in batches, at its end. Its limit is
+// what the bare client needs to read these messages and to store their bytes;
+// decoded is the same fork by way of the events.
+func BenchmarkFork(b *testing.B) {
+	c := natstest.Start(b, natstest.Options{})
+	s := open(b, newRealm(b, c), Options{})
+	l, err := s.create(bg, storetest.Header("s1"))
+	ok(b, err)
+	const batches, each = 400, 500
+	for n := range batches {
+		ok(b, l.Append(bg, chunks(outcrop.Seq(n*each), each)))
+	}
+	ok(b, l.Close())
+	lk, err := s.link(bg)
+	ok(b, err)
+	stream, subject := lk.realm.stream(lk.realm.shard("s1")), lk.realm.subject("s1")
+	var copied, decoded, bare time.Duration
+	size := 0
+	for n := 0; b.Loop(); n++ {
+		began := time.Now()
+		_, err := store.Fork(bg, s, "s1", -1, store.Child{ID: fmt.Sprint("copied", n), CreatedAt: 1})
+		copied += time.Since(began)
+		ok(b, err)
+		began = time.Now()
+		_, err = store.Fork(bg, decoding{s}, "s1", -1, store.Child{ID: fmt.Sprint("decoded", n), CreatedAt: 1})
+		decoded += time.Since(began)
+		ok(b, err)
+		began = time.Now()
+		last, err := lk.last(bg, stream, subject)
+		ok(b, err)
+		var bodies []byte
+		ok(b, lk.fetch(bg, stream, subject, 1, last.Seq, func(r raw) bool {
+			bodies = append(bodies, r.Data...)
+			return true
+		}))
+		size = len(bodies)
+		parts := 0
+		for part := range slices.Chunk(bodies, pieceBytes) {
+			parts++
+			ok(b, lk.putObject(bg, fmt.Sprint("bare", n, "-", parts), part))
+		}
+		bare += time.Since(began)
+	}
+	b.ReportMetric(float64(size)/(1<<20), "MB")
+	b.ReportMetric(copied.Seconds()*1000/float64(b.N), "copied-ms")
+	b.ReportMetric(decoded.Seconds()*1000/float64(b.N), "decoded-ms")
+	b.ReportMetric(bare.Seconds()*1000/float64(b.N), "bare-ms")
+	b.ReportMetric(float64(bare)/float64(copied), "of-bare-rate")
+	b.ReportMetric(float64(decoded)/float64(copied), "of-decoding-rate")
+}

@@ -40,10 +40,16 @@ func (s *Store) Put(ctx context.Context, h outcrop.Header, recs iter.Seq2[outcro
 	if err != nil {
 		return l.s.failed("create", h.ID, err)
 	}
+	return l.publish(ctx, f)
+}
+
+// publish stores the message of a new session that is there as a whole.
+func (l *Lease) publish(ctx context.Context, f *flight) error {
+	s, id := l.s, l.header.ID
 	if s.opt.fail != nil {
 		if err := s.opt.fail("append"); err != nil {
 			l.dropPieces(f)
-			return s.failed("create", h.ID, err)
+			return s.failed("create", id, err)
 		}
 	}
 	// Nobody owns the session: it is handed back with the very message.
@@ -55,7 +61,7 @@ func (s *Store) Put(ctx context.Context, h outcrop.Header, recs iter.Seq2[outcro
 		return err
 	default:
 		// Its objects stay: the message may be stored all the same. GC knows.
-		return store.Problem("create", h.ID, s.failed("create", h.ID, err), "", "whether the session is stored is unknown: look, and do it again if it is not")
+		return store.Problem("create", id, s.failed("create", id, err), "", "whether the session is stored is unknown: look, and do it again if it is not")
 	}
 }
 
@@ -70,22 +76,27 @@ func (l *Lease) whole(ctx context.Context, m message, recs iter.Seq2[outcrop.Rec
 	if err := w.encode(recs); err != nil {
 		return nil, err
 	}
+	f, err := w.message(m)
+	if err != nil {
+		return nil, err
+	}
+	return f, l.same(ctx, f.message, &w)
+}
+
+// message is the message of what was gathered.
+func (w *whole) message(m message) (*flight, error) {
+	l := w.l
 	m.Count = int64(w.next)
 	m.Head = w.fold.done()
 	m.Head.setHeader(l.header.Line())
 	if len(w.pieces) == 0 {
-		f, err := l.lk.fit(ctx, l.header.ID, m, w.frames, l.last)
-		if err != nil {
-			return nil, err
-		}
-		return f, l.same(ctx, f.message, &w)
+		return l.lk.fit(w.ctx, l.header.ID, m, w.frames, l.last)
 	}
 	if err := w.flush(); err != nil {
 		return nil, err
 	}
 	m.Head.Bytes = w.bytes
-	f := l.lk.refer(l.header.ID, m, w.pieces, l.last)
-	return f, l.same(ctx, f.message, &w)
+	return l.lk.refer(l.header.ID, m, w.pieces, l.last), nil
 }
 
 // whole gathers a log.

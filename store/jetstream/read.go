@@ -220,14 +220,22 @@ func pieces(body []byte, yield func([]byte, error) bool) bool {
 	}
 }
 
+// decompressed yields the text of frames, at once or in pieces.
+func decompressed(b []byte, yield func([]byte, error) bool) bool {
+	d, err := decoder()
+	if err != nil {
+		return yield(nil, err)
+	}
+	text, err := d.DecodeAll(b, nil)
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return pieces(b, yield)
+	}
+	return yield(text, err)
+}
+
 // text yields the text of a message: whole lines. The memory is the reader's.
 func (lk *link) text(ctx context.Context, m message) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		d, err := decoder()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		// decode yields the text of a body or an object; false when no more is wanted,
 		// or is there.
 		decode := func(b []byte) bool {
@@ -244,11 +252,7 @@ func (lk *link) text(ctx context.Context, m message) iter.Seq2[[]byte, error] {
 				}
 				return yield(text, nil)
 			}
-			text, err := d.DecodeAll(b, nil)
-			if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
-				return pieces(b, checked)
-			}
-			return checked(text, err)
+			return decompressed(b, checked)
 		}
 		if !m.Refs {
 			decode(m.Body)
