@@ -99,10 +99,11 @@ func (v *Viewer) goOn(a *answerer, id string) error {
 	}
 	return a.ok(struct {
 		facts.Schema
-		Status *facts.Status `json:"status"`
-		Model  facts.Text    `json:"model"`
-		Cut    *facts.Text   `json:"cut"`
-	}{facts.V1, r.Status(), facts.Text(r.Model()), a.veil().LineOrNil(r.Cut())})
+		Session facts.Text    `json:"session"`
+		Status  *facts.Status `json:"status"`
+		Model   facts.Text    `json:"model"`
+		Cut     *facts.Text   `json:"cut"`
+	}{facts.V1, facts.Text(r.id), r.Status(), facts.Text(r.Model()), a.veil().LineOrNil(r.Cut())})
 }
 
 func (v *Viewer) letGo(a *answerer, id string) error {

@@ -19,7 +19,8 @@ import (
 
 // Runner starts agents in this process.
 type Runner interface {
-	// Run takes the lock of a stored session and makes an idle agent on it.
+	// Run takes the lock of a stored session and makes an idle agent on it. A
+	// session that is never written goes on in a new one: then that is what runs.
 	// model is PROVIDER:MODEL, "" for the one that session and configuration
 	// say. Who is asked about calls is ask. The agent lives until Close, not as
 	// long as ctx.
@@ -125,7 +126,7 @@ func (v *Viewer) start(ctx context.Context, id, model string) (*running, error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &running{Running: got, id: id, asked: q, owned: true}
+	r := &running{Running: got, id: got.Session().ID(), asked: q, owned: true}
 	if err := v.enter(r); err != nil {
 		return nil, errors.Join(err, got.Close(context.WithoutCancel(ctx)))
 	}
@@ -158,6 +159,9 @@ func (v *Viewer) tellWriter(ctx context.Context, s *opened.Session, out *facts.S
 	out.Writer = v.writerOf(ctx, s.ID(), veil)
 	r := v.runningOf(s.ID())
 	if r == nil {
+		if in, ok := v.list.Info(ctx, s.ID()); ok && in.State == store.StateNewer && out.State != "damaged" {
+			out.State, out.Reason = string(store.StateNewer), textOf(veil, in.Reason)
+		}
 		if out.Writer.Where == "elsewhere" && out.State != "damaged" {
 			out.State, out.Reason = string(store.StateLocked), out.Writer.Holder
 		}

@@ -360,6 +360,12 @@ func (s *scripted) Run(ctx context.Context, id, model string, ask agent.Approver
 		return nil, s.fail
 	}
 	l, err := store.Open(ctx, s.w.store, id, store.Options{Session: outcrop.Options{Now: s.w.now}})
+	if outcrop.CodeOf(err) == jsonl.CodeLaterFormat {
+		var h outcrop.Header
+		if h, err = store.GoOn(ctx, s.w.store, s.w.store, id, store.Child{ID: s.w.newID(), CreatedAt: s.w.now()}); err == nil {
+			l, err = store.Open(ctx, s.w.store, h.ID, store.Options{Session: outcrop.Options{Now: s.w.now}})
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

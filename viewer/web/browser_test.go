@@ -89,6 +89,7 @@ func TestBrowser(t *testing.T) {
 		{"sessions are worked on from the page", working},
 		{"history is edited from the page", editing},
 		{"sessions are put away, brought back and taken away", caring},
+		{"a log of a later format is gone on from", laterFormats},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, b) })
 	}

@@ -20,17 +20,21 @@ export async function attempt(f: () => Promise<void>): Promise<void> {
 
 const path = (m: Model, what: string) => session(m.id) + "/" + what;
 
-/** the agent that a call needs: continues the session when nobody writes it */
-async function needAgent(m: Model): Promise<void> {
-  if (m.here) return;
-  await takeUp(m);
+/** the agent that a call needs: continues the session when nobody writes it, and
+ * says where, as the start of a path */
+async function needAgent(m: Model): Promise<string> {
+  return session(m.here ? m.id : await takeUp(m)) + "/";
 }
 
-/** takes the lock and starts an agent; without a model with the configured one */
-export async function takeUp(m: Model, model = ""): Promise<void> {
-  const got = await post<{ model: string; cut: string | null }>(path(m, "continue"), model ? { model } : {});
-  await m.refresh();
-  note(`Continued here with ${got.model}.` + (got.cut ? " " + got.cut : ""));
+/** takes the lock and starts an agent; without a model with the configured one.
+ * A session that is never written goes on in a new one, whose page comes then. */
+export async function takeUp(m: Model, model = ""): Promise<string> {
+  const got = await post<{ session: string; model: string; cut: string | null }>(path(m, "continue"), model ? { model } : {});
+  const other = got.session !== m.id;
+  if (other) location.hash = link(got.session);
+  else await m.refresh();
+  note(`Continued ${other ? "in a new session" : "here"} with ${got.model}.` + (got.cut ? " " + got.cut : ""));
+  return got.session;
 }
 
 export async function release(m: Model): Promise<void> {
@@ -40,9 +44,8 @@ export async function release(m: Model): Promise<void> {
 }
 
 export async function send(m: Model, text: string, attachments: string[]): Promise<void> {
-  await needAgent(m);
-  if (attachments.length > 0) await post(path(m, "send"), { text, attachments });
-  else await post(path(m, "send"), { text });
+  const at = await needAgent(m);
+  await post(at + "send", attachments.length > 0 ? { text, attachments } : { text });
 }
 
 export const steer = (m: Model, text: string): Promise<unknown> => post(path(m, "steer"), { text });
@@ -72,8 +75,8 @@ export const setPolicy = (m: Model, value: string): Promise<unknown> => post(pat
 
 /** compact or prune: shows the plan, does it when that is wanted */
 export async function edit(m: Model, what: "compact" | "prune", body: Record<string, unknown> = {}): Promise<void> {
-  await needAgent(m);
-  const plan = await post<Edits>(path(m, what), { ...body, dryRun: true });
+  const at = await needAgent(m);
+  const plan = await post<Edits>(at + what, { ...body, dryRun: true });
   if (plan.planned.length === 0) {
     note(plan.notice ?? plan.problem ?? (what === "compact" ? "Nothing to compact." : "Nothing to prune."));
     return;
@@ -92,7 +95,7 @@ export async function edit(m: Model, what: "compact" | "prune", body: Record<str
     yes: what === "compact" ? "Compact" : "Prune",
   });
   if (ok === null) return;
-  const got = await post<Edits>(path(m, what), body);
+  const got = await post<Edits>(at + what, body);
   if (got.problem) note(got.problem);
   else note(`${short(got.before)} \u2192 ${short(got.after)} tokens` + (got.notice ? ". " + got.notice : ""));
 }
@@ -147,8 +150,8 @@ export async function retry(m: Model, item: Item, edited: boolean): Promise<void
     });
     if (text === null) return;
   } else if ((await ask({ title: "Send this prompt again?", body: html`<p>The answer so far leaves the model's sight; it stays in the log as an earlier version.</p>`, yes: "Retry" })) === null) return;
-  await needAgent(m);
-  await post(path(m, "retry"), text === null ? { at: item.seq } : { at: item.seq, edit: text });
+  const at = await needAgent(m);
+  await post(at + "retry", text === null ? { at: item.seq } : { at: item.seq, edit: text });
 }
 
 export async function star(id: string, starred: boolean): Promise<void> {

@@ -152,6 +152,8 @@ export interface Session {
   lostPins: number[];
   prompts: number[];
   noMarkers: boolean;
+  /** of what is stored: 0, or that of a later dsh */
+  format: number;
   state: string;
   reason: string | null;
   writer: Writer;

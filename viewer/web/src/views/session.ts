@@ -159,6 +159,7 @@ export class SessionPage extends Part {
           <span title=${date(f.updatedAt)}>${many(f.events, "event")}</span><span>${many(f.turns, "turn")}</span
           ><span>${short(f.contextTokens)}${f.window ? ` of ${short(f.window)}` : ""} tokens</span><span>${cost(f.costMicroUSD)}</span><span>${bytes(f.bytes)}</span>
         </p>
+        ${f.format > 0 ? html`<p class="muted">This log is in format ${f.format} of dsh. It is shown as format 0, and so are its seqs; it is never written, and goes on in a new session.</p>` : ""}
         ${f.reason && (f.state === "damaged" || f.state === "newer") ? html`<p class="bad">${oneLine(f.state, 30)}: ${oneLine(f.reason, 300)}${f.lastSeq >= 0 ? `. What is shown ends at event ${count(f.lastSeq)}.` : ""}</p>` : ""}
         ${f.lostPins.length > 0 ? html`<p class="bad">Pins that another program covered: ${f.lostPins.join(", ")}</p>` : ""}
         <nav class="tabs" aria-label="Views">
