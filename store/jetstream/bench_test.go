@@ -78,7 +78,7 @@ func BenchmarkAppend(b *testing.B) {
 // the acknowledged take message of its successor.
 func BenchmarkTakeOver(b *testing.B) {
 	c := natstest.Start(b, natstest.Options{Nodes: 3})
-	address := newRealm(b, c)
+	address := newRealmWith(b, c, time.Second)
 	next := open(b, address, Options{})
 	var all []time.Duration
 	for i := 0; b.Loop(); i++ {

@@ -14,6 +14,7 @@ import (
 // decompressed: they come in pieces of whole lines, and what is no text of a log
 // is given up early.
 func TestALongTextComesInPieces(t *testing.T) {
+	t.Parallel()
 	enc, err := zstd.NewWriter(nil)
 	ok(t, err)
 	texts := func(body []byte) (all []byte, most int, err error) {

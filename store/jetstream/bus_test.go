@@ -23,14 +23,16 @@ func courierOf(t *testing.T, s *Store) store.Courier {
 }
 
 func TestCourierOfARealm(t *testing.T) {
-	c := natstest.Start(t, natstest.Options{Nodes: 3})
+	t.Parallel()
+	realm := realmsAhead(t, three.start(t))
 	storetest.RunCourier(t, func(t *testing.T) (a, b store.Courier) {
-		address := newRealm(t, c)
+		address := realm(t)
 		return courierOf(t, open(t, address, Options{})), courierOf(t, open(t, address, Options{}))
 	})
 }
 
 func TestAQuestionThatIsTooLongForTheServersIsRefused(t *testing.T) {
+	t.Parallel()
 	address := newRealm(t, natstest.Start(t, natstest.Options{MaxPayload: 64 << 10}))
 	c := courierOf(t, open(t, address, Options{}))
 	if _, err := c.Ask(bg, "s", bytes.Repeat([]byte("x"), 100<<10)); !errors.Is(err, outcrop.ErrRefused) {
@@ -39,7 +41,8 @@ func TestAQuestionThatIsTooLongForTheServersIsRefused(t *testing.T) {
 }
 
 func TestAWorkerThatIsGoneIsNoticed(t *testing.T) {
-	address := newRealm(t, natstest.Start(t, natstest.Options{}))
+	t.Parallel()
+	address := newRealmWith(t, natstest.Start(t, natstest.Options{}), lapsing)
 	gone := make(chan struct{}, 100)
 	stop, err := courierOf(t, open(t, address, Options{})).Wakes(func(session string, _ bool) {
 		if session == "" {
@@ -62,7 +65,7 @@ func TestAWorkerThatIsGoneIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As long as it lives nobody is told. Its key has to be seen first.
-	ctx, cancel := context.WithTimeout(bg, 30*time.Second)
+	ctx, cancel := context.WithTimeout(bg, 3*time.Minute)
 	defer cancel()
 	for seen := 0; seen < 3; {
 		ws, err := other.Workers(ctx)
@@ -75,7 +78,7 @@ func TestAWorkerThatIsGoneIsNoticed(t *testing.T) {
 		select {
 		case <-gone:
 			t.Fatal("a worker that lives was said to be gone")
-		case <-time.After(400 * time.Millisecond): // longer than the time between two looks
+		case <-time.After(lapsing / 2): // longer than the time between two looks
 		}
 	}
 	if err := l.Close(bg); err != nil {

@@ -212,7 +212,7 @@ func TestAppendAndTakeOverAreLinearizable(t *testing.T) {
 func chaos(t *testing.T, seed uint64, each int) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	c := natstest.Start(t, natstest.Options{Nodes: 3, Processes: true})
-	address := newRealm(t, c)
+	address := newRealmWith(t, c, time.Second)
 	admin := open(t, address, Options{AckWait: time.Second, Patience: time.Minute})
 	l, err := admin.create(bg, storetest.Header("s1"))
 	ok(t, err)
@@ -305,7 +305,7 @@ func TestNothingAcknowledgedIsMissing(t *testing.T) {
 	}
 	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Nodes: 3, Processes: true})
-	address := newRealm(t, c)
+	address := newRealmWith(t, c, time.Second)
 	const sessions = 12
 	ctx, stop := context.WithCancel(bg)
 	var wg sync.WaitGroup
@@ -388,7 +388,9 @@ func TestAStormOfReconnects(t *testing.T) {
 	var flushes atomic.Int64
 	lives := make([]*store.Live, sessions)
 	for i := range sessions {
-		s := open(t, g.Address(direct.addr.Name), quick())
+		o := quick()
+		o.Patience = time.Hour // an answer that was lost with its connection is not waited for so long
+		s := open(t, g.Address(direct.addr.Name), o)
 		lives[i] = create(t, s, fmt.Sprint("s", i))
 		wg.Go(func() {
 			for turn := range 40 {

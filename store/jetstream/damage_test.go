@@ -22,6 +22,7 @@ func verified(t testing.TB, s *Store, id string) ([]doctor.Finding, *doctor.Summ
 }
 
 func TestEachDamageIsAFindingWithACodeAndWhatComesBeforeItIsRead(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true, MaxPayload: 64 << 10})
 	s := open(t, newRealm(t, c), quick())
 	lk, err := s.link(bg)

@@ -13,8 +13,8 @@ import (
 	"github.com/outcrop-dev/outcrop/store/storetest"
 )
 
-// quick are options with which tests do not wait long.
-func quick() Options { return Options{AckWait: 300 * time.Millisecond, Patience: 10 * time.Second} }
+// quick are options with which a lost answer is not waited for long.
+func quick() Options { return Options{AckWait: 300 * time.Millisecond, Patience: time.Minute} }
 
 func create(t testing.TB, st store.Store, id string) *store.Live {
 	t.Helper()
@@ -86,6 +86,7 @@ func sameLog(t testing.TB, s *Store, live *outcrop.Session) {
 }
 
 func TestALostAcknowledgementIsFoundOut(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	address := newRealm(t, c)
 	direct := open(t, address, quick())
@@ -129,8 +130,9 @@ func TestALostAcknowledgementIsFoundOut(t *testing.T) {
 }
 
 func TestSentTwiceStoredOnce(t *testing.T) {
-	for _, nodes := range []int{1, 3} {
-		c := natstest.Start(t, natstest.Options{Nodes: nodes})
+	t.Parallel()
+	for _, c := range []*natstest.Cluster{natstest.Start(t, natstest.Options{}), three.start(t)} {
+		nodes := c.Nodes()
 		s := open(t, newRealm(t, c), quick())
 		l := create(t, s, "s1")
 		ok(t, storetest.Turn(l.Session(), 1))
@@ -160,6 +162,7 @@ func TestSentTwiceStoredOnce(t *testing.T) {
 }
 
 func TestAMessageThatWasStoredBeforeATakeOverIsAcknowledgedAfterIt(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	address := newRealm(t, c)
 	b := open(t, address, quick())
@@ -194,6 +197,7 @@ func TestAMessageThatWasStoredBeforeATakeOverIsAcknowledgedAfterIt(t *testing.T)
 }
 
 func TestAPausedWriterThatWakesAfterATakeOverWritesNothing(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	address := newRealm(t, c)
 	a, b := open(t, address, quick()), open(t, address, quick())
@@ -243,6 +247,7 @@ func TestAPausedWriterThatWakesAfterATakeOverWritesNothing(t *testing.T) {
 }
 
 func TestASessionIsHandedOverInOneMessage(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	address := newRealm(t, c)
 	a, b := open(t, address, quick()), open(t, address, quick())
@@ -288,10 +293,10 @@ func die(s *Store) {
 // until looks until something is so.
 func until(t testing.TB, is func() bool) {
 	t.Helper()
-	late := time.Now().Add(time.Minute)
+	late := time.Now().Add(3 * time.Minute)
 	for tick := time.NewTicker(2 * time.Millisecond); !is(); <-tick.C {
 		if time.Now().After(late) {
-			t.Fatal("it did not happen within a minute")
+			t.Fatal("it did not happen within three minutes")
 		}
 	}
 }
@@ -313,8 +318,9 @@ func takeOver(t testing.TB, s *Store, id string) (*Lease, time.Duration) {
 }
 
 func TestTheSessionsOfADeadWorkerAreTaken(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
-	address := newRealm(t, c)
+	address := newRealmWith(t, c, lapsing)
 	a, b := open(t, address, quick()), open(t, address, quick())
 	l := create(t, a, "s1")
 	ok(t, storetest.StartTurn(l.Session(), 1))
@@ -324,7 +330,7 @@ func TestTheSessionsOfADeadWorkerAreTaken(t *testing.T) {
 		t.Fatalf("while the key is there: %v", err)
 	}
 	lease, took := takeOver(t, b, "s1")
-	t.Logf("taken over %v after the kill, with a lease of 1s", took)
+	t.Logf("taken over %v after the kill, with a lease of %s", took, lapsing)
 	lb, err := store.Take(bg, lease, store.Options{Session: outcrop.Options{Now: tick()}})
 	ok(t, err)
 	ok(t, lb.Flush(bg))
@@ -333,8 +339,9 @@ func TestTheSessionsOfADeadWorkerAreTaken(t *testing.T) {
 }
 
 func TestALeaseThatLapsesIsLostUntilTheLeaderSaysOtherwise(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
-	address := newRealm(t, c)
+	address := newRealmWith(t, c, lapsing)
 	b := open(t, address, quick())
 	g := c.Gate(t, 0)
 	a := open(t, g.Address(b.addr.Name), quick())
@@ -373,6 +380,7 @@ func TestALeaseThatLapsesIsLostUntilTheLeaderSaysOtherwise(t *testing.T) {
 }
 
 func TestARenewalThatCameTooLateIsALapse(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	s := open(t, newRealm(t, c), quick())
 	l := create(t, s, "s1")
@@ -396,6 +404,7 @@ func TestARenewalThatCameTooLateIsALapse(t *testing.T) {
 }
 
 func TestAPutWhoseAnswerIsLostKeepsItsObjects(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{MaxPayload: 64 << 10})
 	address := newRealm(t, c)
 	direct := open(t, address, quick())

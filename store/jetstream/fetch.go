@@ -115,12 +115,21 @@ func final(err error) bool {
 		errors.Is(err, nats.ErrMaxPayload)
 }
 
-// try does something until it succeeds, fails for good, or patience ends.
+// try does something until it succeeds, fails for good, or patience ends. An
+// answer that a connection lost does not come any more, however long it is waited
+// for: each attempt has a time of its own, longer than the one before.
 func (lk *link) try(ctx context.Context, do func(ctx context.Context) error) error {
+	return lk.tryWithin(ctx, max(lk.s.opt.AckWait, answerWithin), do)
+}
+
+// tryWithin is try whose first attempt may take so long.
+func (lk *link) tryWithin(ctx context.Context, within time.Duration, do func(ctx context.Context) error) error {
 	p := lk.s.patience(ctx)
 	defer p.stop()
-	for {
-		err := lk.s.undenied(p.ctx, do)
+	for ; ; within *= 2 {
+		attempt, stop := context.WithTimeoutCause(p.ctx, within, nats.ErrTimeout)
+		err := lk.s.undenied(attempt, do)
+		stop()
 		if err == nil || !passing(err) {
 			return err
 		}

@@ -34,6 +34,7 @@ func sessionsLeft(got Swept) (ids []string) {
 }
 
 func TestADamagedMessageKeepsWhatItMayNameAndStopsNothingElse(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true, MaxPayload: 64 << 10})
 	for name, spoil := range map[string]func(t *testing.T, lk *link, ms []message){
 		// The list of objects is not the one that its digest was made of.
@@ -142,6 +143,7 @@ func TestADamagedMessageKeepsNothingThatIsMuchYounger(t *testing.T) {
 }
 
 func TestAStreamThatIsMissingKeepsAllObjects(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true, MaxPayload: 64 << 10})
 	s := open(t, newRealm(t, c), quick())
 	lk, err := s.link(bg)
@@ -172,6 +174,7 @@ func TestAStreamThatIsMissingKeepsAllObjects(t *testing.T) {
 }
 
 func TestWhatTheBucketCannotSayKeepsTheParts(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true})
 	s := open(t, newRealm(t, c), quick())
 	lk, err := s.link(bg)

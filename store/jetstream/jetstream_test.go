@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,22 +14,108 @@ import (
 	"github.com/outcrop-dev/outcrop/store/storetest"
 )
 
-func TestMain(m *testing.M) { natstest.Main(m) }
+func TestMain(m *testing.M) { natstest.Main(m, three.end) }
+
+// cluster is servers that the tests share which do them no harm.
+type cluster struct {
+	nodes int
+	once  sync.Once
+	dir   string
+	c     *natstest.Cluster
+	err   error
+}
+
+var three = &cluster{nodes: 3}
+
+// start starts the servers for the first one who needs them.
+func (s *cluster) start(t testing.TB) *natstest.Cluster {
+	t.Helper()
+	s.once.Do(func() {
+		if s.dir, s.err = os.MkdirTemp("", "outcrop-nats-"); s.err == nil {
+			s.c, s.err = natstest.New(s.dir, natstest.Options{Nodes: s.nodes})
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.c
+}
+
+// end ends them when all tests are done.
+func (s *cluster) end() {
+	if s.c != nil {
+		s.c.Close()
+	}
+	if s.dir != "" {
+		os.RemoveAll(s.dir)
+	}
+}
 
 var bg = context.Background()
 
 // realms gives each test a realm of its own.
 var realms atomic.Int64
 
-// newRealm makes a realm with few streams and a short lease.
+// newRealm makes a realm with few streams and a lease that no test outlives, on
+// however busy a machine.
 func newRealm(t testing.TB, c *natstest.Cluster) string {
 	t.Helper()
-	address := c.Address(fmt.Sprintf("r%d", realms.Add(1)))
-	o := RealmOptions{Streams: 2, Lease: time.Second, Single: c.Nodes() == 1}
-	if _, err := Init(bg, address, o, Options{Program: "the tests"}); err != nil {
+	return newRealmWith(t, c, time.Minute)
+}
+
+// newRealmWith makes one whose lease is waited for.
+func newRealmWith(t testing.TB, c *natstest.Cluster, lease time.Duration) string {
+	t.Helper()
+	address, err := makeRealm(c, lease)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return address
+}
+
+func makeRealm(c *natstest.Cluster, lease time.Duration) (string, error) {
+	address := c.Address(fmt.Sprintf("r%d", realms.Add(1)))
+	_, err := Init(bg, address, RealmOptions{Streams: 2, Lease: lease, Single: c.Nodes() == 1}, Options{Program: "the tests", Patience: time.Minute})
+	return address, err
+}
+
+// lapsing is a lease that tests wait for the end of: the shortest that is not over
+// before its time where a program waits long for a processor.
+const lapsing = 3 * time.Second
+
+// realmsAhead makes realms while others are used: servers have to agree about
+// each of its streams.
+func realmsAhead(t testing.TB, c *natstest.Cluster) (next func(t testing.TB) string) {
+	type made struct {
+		address string
+		err     error
+	}
+	ready, done := make(chan made, 2), make(chan struct{})
+	var making sync.WaitGroup
+	for range cap(ready) {
+		making.Go(func() {
+			for {
+				address, err := makeRealm(c, time.Minute)
+				select {
+				case ready <- made{address, err}:
+				case <-done:
+					return
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		close(done)
+		making.Wait()
+	})
+	return func(t testing.TB) string {
+		t.Helper()
+		m := <-ready
+		if m.err != nil {
+			t.Fatal(m.err)
+		}
+		return m.address
+	}
 }
 
 // open opens a realm as another process would.
@@ -47,8 +134,9 @@ func open(t testing.TB, address string, o Options) *Store {
 
 // contract runs the contract of package store on a cluster.
 func contract(t *testing.T, c *natstest.Cluster) {
+	realm := realmsAhead(t, c)
 	storetest.Run(t, func(t *testing.T) storetest.Place {
-		address := newRealm(t, c)
+		address := realm(t)
 		var mu sync.Mutex
 		var failing map[string]error
 		fail := func(op string) error {
@@ -84,5 +172,5 @@ func TestContractOnOneServer(t *testing.T) {
 
 func TestContractOnThreeServers(t *testing.T) {
 	t.Parallel()
-	contract(t, natstest.Start(t, natstest.Options{Nodes: 3}))
+	contract(t, three.start(t))
 }

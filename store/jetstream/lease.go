@@ -388,6 +388,10 @@ func (l *Lease) Sync(ctx context.Context) error {
 	return l.settle(ctx)
 }
 
+// handOverWithin is how long a session is tried to be handed back, or as long as
+// one acknowledgement is waited for.
+const handOverWithin = 4 * time.Second
+
 // Close is store.Lease's: a free message, one round trip. When the servers cannot
 // be reached the session stays this worker's until its key expires.
 func (l *Lease) Close() (err error) {
@@ -412,7 +416,7 @@ func (l *Lease) Close() (err error) {
 		return nil
 	}
 	defer l.s.observe("hand over", time.Now(), &err)
-	ctx, stop := context.WithTimeoutCause(context.Background(), l.s.opt.AckWait, errPatience)
+	ctx, stop := context.WithTimeoutCause(context.Background(), max(l.s.opt.AckWait, handOverWithin), errPatience)
 	defer stop()
 	if err = l.settle(ctx); err == nil {
 		m := message{Kind: kindFree, Seq: outcrop.Seq(l.head.Events), Epoch: l.epoch, Gen: l.gen, Chain: l.chain, Head: l.head}

@@ -364,16 +364,11 @@ func (lk *link) lastsConsumed(ctx context.Context, stream, wildcard string, newe
 
 // consumer makes a consumer, and gives the servers the time that they need for it.
 func (lk *link) consumer(ctx context.Context, stream string, cfg natsjs.OrderedConsumerConfig) (c natsjs.Consumer, err error) {
-	p := lk.s.patience(ctx)
-	defer p.stop()
-	for {
-		if c, err = lk.js.OrderedConsumer(p.ctx, stream, cfg); err == nil || !passing(err) {
-			return c, err
-		}
-		if !p.again(err) {
-			return nil, p.err
-		}
-	}
+	err = lk.tryWithin(ctx, lk.s.opt.Patience/2, func(ctx context.Context) (err error) {
+		c, err = lk.js.OrderedConsumer(ctx, stream, cfg)
+		return err
+	})
+	return c, err
 }
 
 // forgetConsumer deletes a consumer whose reader has ended; the servers do it by

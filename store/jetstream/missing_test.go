@@ -33,6 +33,7 @@ func spread(t testing.TB, s *Store) (ids []string) {
 }
 
 func TestAStreamThatIsMissingHidesNoOther(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true})
 	address := c.Address("lacking")
 	_, err := Init(bg, address, RealmOptions{Streams: 3, Single: true, Lease: 2 * time.Second}, Options{})

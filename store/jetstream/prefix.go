@@ -15,7 +15,7 @@ var _ store.PrefixCopier = (*Store)(nil)
 
 // keptBodies is how many bytes of bodies are kept between the look for the border
 // and the copying; those of a longer prefix are read twice.
-const keptBodies = 4 << 20
+const keptBodies = 1 << 20
 
 // PutPrefix is store.PrefixCopier's. Bodies are frames of a log file, so those of
 // the messages up to the border are copied as they are, but for the header frame.

@@ -146,7 +146,7 @@ func Init(ctx context.Context, address string, ro RealmOptions, o Options) (Real
 	defer nc.Close()
 	lk := &link{s: s, nc: nc, js: js, realm: r, heard: time.Now()}
 	// What was just made may have no leader yet.
-	err = lk.try(ctx, func(ctx context.Context) (err error) {
+	err = lk.tryWithin(ctx, s.opt.Patience, func(ctx context.Context) (err error) {
 		r, err = s.init(ctx, lk, ro)
 		return err
 	})

@@ -60,6 +60,7 @@ func noise(n int) string {
 }
 
 func TestABatchThatIsTooLongGoesThroughTheBucketAndIsNeverSplit(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{MaxPayload: 64 << 10})
 	address := newRealm(t, c)
 	s := open(t, address, quick())
@@ -120,6 +121,7 @@ func TestABatchThatIsTooLongGoesThroughTheBucketAndIsNeverSplit(t *testing.T) {
 }
 
 func TestASessionThatIsRewrittenHasOneLogWhateverIsPurged(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	address := newRealm(t, c)
 	s := open(t, address, quick())
@@ -199,6 +201,7 @@ func TestASessionThatIsRewrittenHasOneLogWhateverIsPurged(t *testing.T) {
 }
 
 func TestARemovedSessionIsGoneAtOnceAndItsNameIsFree(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	address := newRealm(t, c)
 	s := open(t, address, quick())
@@ -238,6 +241,7 @@ func TestARemovedSessionIsGoneAtOnceAndItsNameIsFree(t *testing.T) {
 }
 
 func TestAMessageThatIsMissingIsNoticed(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	s := open(t, newRealm(t, c), quick())
 	l := create(t, s, "s1")
@@ -268,6 +272,7 @@ func TestAMessageThatIsMissingIsNoticed(t *testing.T) {
 }
 
 func TestAFullStreamRefusesAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	address := c.Address("full")
 	_, err := Init(bg, address, RealmOptions{Streams: 1, Single: true, Lease: time.Second, MaxBytes: 32 << 10}, Options{})
@@ -303,6 +308,7 @@ func TestAFullStreamRefusesAndLosesNothing(t *testing.T) {
 }
 
 func TestAFollowerIsWokenAndMissesNothingWithoutItsConsumer(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	s := open(t, newRealm(t, c), quick())
 	l := create(t, s, "s1")
@@ -379,6 +385,7 @@ func flushed(l *store.Live) chan error {
 }
 
 func TestARealmThatCannotKeepItsPromiseIsRefused(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true})
 	address := newRealm(t, c)
 	s := open(t, address, Options{})
@@ -440,6 +447,7 @@ func TestARealmThatCannotKeepItsPromiseIsRefused(t *testing.T) {
 }
 
 func TestARealmWhoseRecordIsGoneIsMadeAnewWithItsOwnNumbersOnly(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true})
 	address := c.Address("gone")
 	ro := RealmOptions{Streams: 3, Single: true, Lease: time.Second}
@@ -485,6 +493,7 @@ func TestARealmWhoseRecordIsGoneIsMadeAnewWithItsOwnNumbersOnly(t *testing.T) {
 }
 
 func TestAnEpochThatNothingFollowsIsNotTaken(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{})
 	s := open(t, newRealm(t, c), quick())
 	l := create(t, s, "s1")
@@ -504,6 +513,7 @@ func TestAnEpochThatNothingFollowsIsNotTaken(t *testing.T) {
 }
 
 func TestAListOfMoreSessionsThanAServerTellsAtOnce(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true})
 	address := c.Address("many")
 	_, err := Init(bg, address, RealmOptions{Streams: 1, Single: true}, Options{})
@@ -560,6 +570,7 @@ func TestAListOfMoreSessionsThanAServerTellsAtOnce(t *testing.T) {
 }
 
 func TestALongLogIsReadWholeWhateverBecomesOfItsConsumer(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, natstest.Options{Lazy: true})
 	s := open(t, newRealm(t, c), quick())
 	l, err := s.create(bg, storetest.Header("s1"))

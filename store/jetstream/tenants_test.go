@@ -16,6 +16,7 @@ import (
 )
 
 func TestTenantsAreKeptApart(t *testing.T) {
+	t.Parallel()
 	// One by its account, two by what their users may name.
 	rights := func(realm string) string {
 		var may strings.Builder

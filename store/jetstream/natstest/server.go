@@ -2,10 +2,13 @@ package natstest
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,11 +87,29 @@ func (h *here) log() string { return h.said.String() }
 // childEnv names the configuration of the server that a process is.
 const childEnv = "OUTCROP_NATSTEST_CONF"
 
+// sideBySide is how many tests run at once: they wait for servers, which wait for
+// each other, and hardly for processors.
+const sideBySide = 8
+
 // Main runs the tests of a package, or the server that this process was started
-// to be. It is for TestMain.
-func Main(m *testing.M) {
+// to be. It is for TestMain. More of those that call t.Parallel run at once than
+// there are processors, unless -parallel says how many; after is called when all
+// are done.
+func Main(m *testing.M, after ...func()) {
 	Child()
-	os.Exit(m.Run())
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given && runtime.GOMAXPROCS(0) < sideBySide {
+		if err := flag.Set("test.parallel", strconv.Itoa(sideBySide)); err != nil {
+			panic(err) // package testing has this flag
+		}
+	}
+	code := m.Run()
+	for _, f := range after {
+		f()
+	}
+	os.Exit(code)
 }
 
 // exitPort is how a child says errPort.
