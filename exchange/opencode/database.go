@@ -60,13 +60,55 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 		c, err = d.columnsOf(ctx, "session_message")
 		d.seq = c["seq"]
 	}
-	if err == nil && !d.columns["id"] {
-		err = exchange.Unreadable(path, 0, -1, "its table %s has no column id", d.sessions)
+	if err == nil {
+		err = d.complete(ctx, path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return d, nil
+}
+
+// complete refuses a database without the columns that are asked for. Others are
+// left out where they are missing.
+func (d *database) complete(ctx context.Context, path string) error {
+	for _, t := range [...]struct {
+		name    string
+		columns []string
+	}{{d.sessions, []string{"id"}}, {"message", []string{"id", "session_id", "time_created", "data"}}, {"part", []string{"id", "message_id", "data"}},
+		{"session_message", []string{"id", "session_id", "type", "data"}}} {
+		if !d.Identity().Has(t.name) {
+			continue
+		}
+		has, err := d.columnsOf(ctx, t.name)
+		if err != nil {
+			return err
+		}
+		for _, c := range t.columns {
+			if !has[c] {
+				return exchange.Unreadable(path, 0, -1, "its table %s has no column %s: it is of a version of opencode that is not known", t.name, c)
+			}
+		}
+	}
+	return nil
+}
+
+// orphans counts messages whose session is not there.
+func (d *database) orphans(ctx context.Context, r *exchange.Report) error {
+	for _, table := range [...]string{"message", "session_message"} {
+		if !d.Identity().Has(table) {
+			continue
+		}
+		var n int64
+		err := d.DB().QueryRowContext(ctx, "SELECT count(*) FROM "+table+" WHERE session_id NOT IN (SELECT id FROM "+d.sessions+" WHERE id IS NOT NULL)").Scan(&n)
+		if err != nil {
+			return d.Failed("import", err)
+		}
+		for range n {
+			r.Dropped("message", "its session is not there", 0)
+		}
+	}
+	return nil
 }
 
 func (d *database) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
@@ -184,6 +226,10 @@ func fromDatabase(ctx context.Context, path string, r *exchange.Report) iter.Seq
 				yield(nil, exchange.Unreadable(path, 0, -1, "opencode wrote the database while it was read: import it again"))
 				return
 			}
+		}
+		if err := d.orphans(ctx, r); err != nil {
+			yield(nil, err)
+			return
 		}
 	}
 }

@@ -55,19 +55,27 @@ func Format() exchange.Format {
 	return exchange.Format{Name: Name, Label: "opencode", Home: []string{".local/share/opencode"}, Claims: Claims, Open: h.open}
 }
 
+// databaseName is what opencode calls its database.
+const databaseName = "opencode.db"
+
 // Claims reports whether a file is a session, a database or an export of
-// opencode. Files of messages and parts belong to their session.
+// opencode. Files of messages and parts belong to their session. A database that
+// cannot be read, or lacks tables, is one by its name: it will be named.
 func Claims(path string, head []byte) bool {
 	switch kindOf(path, head) {
 	case isSession, isExport:
 		return true
 	case isDatabase:
+		named := filepath.Base(path) == databaseName
+		if application, _, ok := foreigndb.HeadIdentity(path); ok && application != 0 {
+			return false // another program has put its mark on it
+		}
 		f, err := foreigndb.Open(context.Background(), path)
 		if err != nil {
-			return false
+			return named
 		}
 		defer f.Close()
-		return ours(f.Identity())
+		return named || ours(f.Identity())
 	}
 	return false
 }
@@ -107,7 +115,7 @@ func (h *homes) open(path string) exchange.Source {
 	src := exchange.Source{Format: Name, Path: path, Sessions: func(ctx context.Context, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
 		return h.sessions(ctx, path, r)
 	}}
-	if foreigndb.Is(path) {
+	if foreigndb.Is(path) || filepath.Base(path) == databaseName {
 		src.Stamp = func() (string, error) { return databaseStamp(path) }
 		return src
 	}
@@ -125,7 +133,7 @@ func Sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*e
 }
 
 func (h *homes) sessions(ctx context.Context, path string, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
-	if foreigndb.Is(path) {
+	if foreigndb.Is(path) || filepath.Base(path) == databaseName {
 		return fromDatabase(ctx, path, r)
 	}
 	if l, ok := layoutOf(path); ok {
@@ -164,11 +172,11 @@ func layoutOf(path string) (layout, bool) {
 		l.messages = filepath.Join(session, "message", id)
 		l.parts = func(message string) string { return filepath.Join(session, "part", id, message) }
 		// storage is in project/NAME, which is beside the later files.
-		l.database = filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(storage))), "opencode.db")
+		l.database = filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(storage))), databaseName)
 	default:
 		l.messages = filepath.Join(storage, "message", id)
 		l.parts = func(message string) string { return filepath.Join(storage, "part", message) }
-		l.database = filepath.Join(filepath.Dir(storage), "opencode.db")
+		l.database = filepath.Join(filepath.Dir(storage), databaseName)
 	}
 	return l, true
 }
