@@ -133,3 +133,17 @@ func TestTextsInBlocksComeBack(t *testing.T) {
 		}
 	})
 }
+
+// Bytes that are no text are written in blocks as they are one by one.
+func TestAnyBytesAreWrittenAsOneByOne(t *testing.T) {
+	part := rapid.OneOf(
+		rapid.SampledFrom([]string{"\n", `"`, `\`, "\x00", "日本", "𝄞", "\xff", "\xed\xa0\xbd", "\xe6\x9c"}),
+		rapid.StringMatching(`[ -~]{0,80}`), rapid.String())
+	rapid.Check(t, func(t *rapid.T) {
+		s := strings.Join(rapid.SliceOf(part).Draw(t, "parts"), "")
+		room := make([]byte, 3, 3+rapid.IntRange(0, 200).Draw(t, "room"))
+		if got, want := string(AppendString(room, s)[3:]), plainly(s); got != want {
+			t.Fatalf("%q is written as %s, want %s", s, got, want)
+		}
+	})
+}

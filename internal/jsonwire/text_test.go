@@ -38,7 +38,7 @@ func plainly(s string) string {
 // FuzzTextIsWrittenByteByByte compares the writer of strings, which takes words,
 // with one that takes runes, and reads back what it wrote.
 func FuzzTextIsWrittenByteByByte(f *testing.F) {
-	for n := range 20 {
+	for n := range 110 {
 		pad := strings.Repeat("x", n)
 		for _, s := range []string{"", "\n", "\\", `"`, "\x00\x1f\x7f", "é", "𝄞", "\xed\xa0\xbd", "\xed\xa0", "\xff", "\t\t\t\t\t\t\t\t\t"} {
 			f.Add(pad + s + pad)
