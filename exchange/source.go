@@ -67,6 +67,9 @@ func FileStamp(path string) (string, error) {
 func Find(ctx context.Context, formats []Format, path, from string) iter.Seq2[Source, error] {
 	return func(yield func(Source, error) bool) {
 		fail := func(p string, err error, msg, hint string) bool {
+			if pe := (*fs.PathError)(nil); msg == "" && errors.As(err, &pe) && pe.Path == p {
+				msg = pe.Err.Error() // the path is said already
+			}
 			return yield(Source{Path: p}, &outcrop.Error{Op: "import", Path: p, Seq: -1, Offset: -1, Err: err, Msg: msg, Hint: hint})
 		}
 		use := formats
