@@ -56,6 +56,7 @@ func drawDays(t *rapid.T) drawnDays {
 // Whatever becomes of the workers, each acknowledged input enters its session
 // once and is answered once, and every log is a good one.
 func TestEachAcknowledgedInputIsAnsweredOnce(t *testing.T) {
+	t.Parallel() // with those that wait for servers
 	rapid.Check(t, func(rt *rapid.T) {
 		d := rapid.Custom(drawDays).Draw(rt, "days")
 		var err error

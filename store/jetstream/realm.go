@@ -145,8 +145,9 @@ func Init(ctx context.Context, address string, ro RealmOptions, o Options) (Real
 	}
 	defer nc.Close()
 	lk := &link{s: s, nc: nc, js: js, realm: r, heard: time.Now()}
-	// What was just made may have no leader yet.
-	err = lk.tryWithin(ctx, s.opt.Patience, func(ctx context.Context) (err error) {
+	// What was just made may have no leader yet, and servers that were just started
+	// answer nothing before they have found each other.
+	err = lk.tryWithin(ctx, answerWithin+time.Duration(r.Streams)*answerWithin/4, func(ctx context.Context) (err error) {
 		r, err = s.init(ctx, lk, ro)
 		return err
 	})
