@@ -21,7 +21,9 @@
 // that changes with the stored log. What has another stamp is looked at again;
 // a log that grew is read on from where its reading ended. A catalogue that is
 // missing, damaged or of another version is made anew. Losing the last change
-// of it costs some reading, so nothing of it is synced.
+// of it costs some reading, so nothing of it is synced. It is written as a whole,
+// and not by a listing that found nothing new; of a log that somebody writes the
+// last events are no news.
 //
 // # Shelves
 //
