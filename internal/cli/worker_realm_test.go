@@ -46,7 +46,7 @@ func (s *stream) String() string {
 // until waits until the text holds what.
 func (s *stream) until(t *testing.T, what string) string {
 	t.Helper()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(3 * time.Minute)
 	defer late.Stop()
 	for {
 		if text := s.String(); strings.Contains(text, what) {
@@ -178,7 +178,7 @@ func TestAWorkerOnARealmIsReachedFromElsewhere(t *testing.T) {
 // waitFor asks again until the answer holds what.
 func waitFor(t *testing.T, answer func() string, what string) string {
 	t.Helper()
-	late := time.Now().Add(30 * time.Second)
+	late := time.Now().Add(3 * time.Minute)
 	for {
 		got := answer()
 		if strings.Contains(got, what) {

@@ -172,22 +172,37 @@ func (s *Store) deny(err error) bool {
 		return false
 	}
 	s.denied.Store(&denial{at: time.Now(), err: err})
-	s.asking.Range(func(_, cancel any) bool {
-		cancel.(context.CancelCauseFunc)(err)
+	subject, _, _ = strings.Cut(subject, `"`)
+	s.asking.Range(func(q, _ any) bool {
+		if q := q.(*question); q.subject == "" || q.subject == subject {
+			q.cancel(err)
+		}
 		return true
 	})
 	return true
 }
 
+// question is something that waits for an answer.
+type question struct {
+	subject string // on which it was asked; "" when it is not known
+	cancel  context.CancelCauseFunc
+}
+
 // undenied does something that waits for answers, which do not come when a
 // server did not let the question through: it ends then. Servers do not say
-// whose question it was; what else is under way at that moment ends too, and
-// would have for the same reason in most cases.
+// whose question it was; what else is under way at that moment without a subject
+// ends too, and would have for the same reason in most cases.
 func (s *Store) undenied(ctx context.Context, do func(ctx context.Context) error) error {
+	return s.undeniedOn(ctx, "", do)
+}
+
+// undeniedOn is undenied for one question on a subject.
+func (s *Store) undeniedOn(ctx context.Context, subject string, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.asking.Store(&cancel, cancel)
-	defer s.asking.Delete(&cancel)
+	q := &question{subject, cancel}
+	s.asking.Store(q, nil)
+	defer s.asking.Delete(q)
 	err := do(ctx)
 	if c := context.Cause(ctx); err != nil && errors.Is(c, nats.ErrPermissionViolation) {
 		return c

@@ -409,15 +409,14 @@ func TestAPutWhoseAnswerIsLostKeepsItsObjects(t *testing.T) {
 	address := newRealm(t, c)
 	direct := open(t, address, quick())
 	g := c.Gate(t, 0)
-	o := quick()
-	o.Patience = time.Second
-	s := open(t, g.Address(direct.addr.Name), o)
+	s := open(t, g.Address(direct.addr.Name), quick())
 	l := create(t, direct, "long")
 	_, err := l.Session().Append(outcrop.SessionTitle{Title: noise(300 << 10)})
 	ok(t, err)
 	ok(t, l.Close(bg))
 	// The answers stop when the message is made and the objects are stored.
 	s.opt.fail = func(string) error {
+		s.opt.Patience = time.Second
 		g.Deaf(true)
 		return nil
 	}

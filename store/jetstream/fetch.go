@@ -43,11 +43,14 @@ func (lk *link) ask(ctx context.Context, stream string, question any) (raw, erro
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, answerWithin, nats.ErrTimeout)
 	defer stop()
-	m, err := lk.nc.RequestWithContext(ctx, apiGet+stream, q)
-	if err != nil {
-		if c := context.Cause(ctx); c != nil {
-			err = c
+	var m *nats.Msg
+	err = lk.s.undeniedOn(ctx, apiGet+stream, func(ctx context.Context) (err error) {
+		if m, err = lk.nc.RequestWithContext(ctx, apiGet+stream, q); err != nil && context.Cause(ctx) != nil {
+			err = context.Cause(ctx)
 		}
+		return err
+	})
+	if err != nil {
 		return raw{}, err
 	}
 	var a struct {

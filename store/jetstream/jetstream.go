@@ -110,7 +110,7 @@ type Store struct {
 
 	worker worker
 	denied atomic.Pointer[denial] // the last one
-	asking sync.Map               // what undenied does: context.CancelCauseFunc by its address
+	asking sync.Map               // the *question that wait for answers are its keys
 }
 
 var _ store.Store = (*Store)(nil)

@@ -277,9 +277,7 @@ func TestAFullStreamRefusesAndLosesNothing(t *testing.T) {
 	address := c.Address("full")
 	_, err := Init(bg, address, RealmOptions{Streams: 1, Single: true, Lease: time.Second, MaxBytes: 32 << 10}, Options{})
 	ok(t, err)
-	o := quick()
-	o.Patience = 2 * time.Second
-	s := open(t, address, o)
+	s := open(t, address, quick())
 	l := create(t, s, "s1")
 	acked := 0
 	for turn := 1; ; turn++ {
