@@ -113,18 +113,19 @@ func (s *Store) lookKnown(lk *looker, at *glancer, dir string, known func(string
 			return store.Listed{Place: dir, Stamp: k.Stamp}, k.ID
 		}
 	}
-	// The stamp is taken before the log is read: what changes in between gives
-	// another one the next time.
+	// What the stamp says is taken before what it stands for is read: a change in
+	// between gives another one the next time.
 	l := store.Listed{Place: dir}
+	d, derr := at.look(dir, "")
 	f, ok, err := lookIn(s.disk, dir)
-	if err == nil && ok && f.enc != "" {
-		l.Stamp = string(s.stamp(at, dir, filepath.Base(f.path()), f.locked))
+	if derr == nil && err == nil && ok && f.enc != "" {
+		l.Stamp = string(s.stampWith(at, d, dir, filepath.Base(f.path()), f.locked))
 	}
-	in, ok := s.look(lk, dir)
+	in, ok := s.describe(lk, f, ok, err)
 	if !ok {
 		return store.Listed{}, ""
 	}
-	if in.State == store.StateLocked || in.Path != f.path() {
+	if in.State == store.StateLocked {
 		l.Stamp = ""
 	}
 	l.Info = &in
@@ -161,6 +162,11 @@ func (s *Store) stamp(at *glancer, dir, log string, locked bool) []byte {
 	if err != nil {
 		return nil
 	}
+	return s.stampWith(at, d, dir, log, locked)
+}
+
+// stampWith is stamp when the folder was looked at.
+func (s *Store) stampWith(at *glancer, d glance, dir, log string, locked bool) []byte {
 	f, err := at.look(dir, log)
 	if err != nil || !f.regular {
 		return nil

@@ -122,8 +122,14 @@ func broken(path, reason string) store.Info {
 
 // look describes what lies in one session folder.
 func (s *Store) look(lk *looker, dir string) (store.Info, bool) {
-	name := decodeSegment(filepath.Base(dir))
 	f, ok, err := lookIn(s.disk, dir)
+	return s.describe(lk, f, ok, err)
+}
+
+// describe is look for what lookIn said.
+func (s *Store) describe(lk *looker, f folder, ok bool, err error) (store.Info, bool) {
+	dir := f.dir
+	name := decodeSegment(filepath.Base(dir))
 	if err != nil {
 		in := broken(dir, "the folder cannot be read: "+osReason(err))
 		in.ID = name
