@@ -20,6 +20,7 @@ import (
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/internal/collection"
+	"github.com/outcrop-dev/outcrop/internal/cputime"
 	"github.com/outcrop-dev/outcrop/message"
 	"github.com/outcrop-dev/outcrop/store"
 	"github.com/outcrop-dev/outcrop/store/jsonl"
@@ -402,9 +403,9 @@ func BenchmarkWarmList(b *testing.B) {
 	b.Run("list", func(b *testing.B) {
 		var floor, floorCPU, list, listCPU time.Duration
 		measure := func(wall, cpu *time.Duration, f func()) {
-			used, start := cpuTime(), time.Now()
+			used, start := cputime.Used(), time.Now()
 			f()
-			took, used := time.Since(start), cpuTime()-used
+			took, used := time.Since(start), cputime.Used()-used
 			if *wall == 0 || took < *wall {
 				*wall = took
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/outcrop-dev/outcrop/internal/cputime"
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
 	"github.com/outcrop-dev/outcrop/internal/genlog"
 	"github.com/outcrop-dev/outcrop/store"
@@ -42,10 +43,10 @@ func everyAge(b *testing.B, n int) string {
 type best struct{ wall, cpu time.Duration }
 
 func (m *best) run(f func()) {
-	cpu, from := cpuTime(), time.Now()
+	cpu, from := cputime.Used(), time.Now()
 	f()
 	wall := time.Since(from)
-	cpu = cpuTime() - cpu
+	cpu = cputime.Used() - cpu
 	if m.wall == 0 || wall < m.wall {
 		m.wall = wall
 	}
