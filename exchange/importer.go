@@ -343,6 +343,9 @@ func (im *Importer) create(ctx context.Context, s *Session, h outcrop.Header, op
 	return im.Store.Put(ctx, h, s.Records(ctx, h, opts))
 }
 
+// isMark reports the end of an import.
+func isMark(r outcrop.Record) bool { return r.Run == nil && r.Type == outcrop.TypeOutcropImport }
+
 // marks are the places where earlier imports of a stored session ended.
 func marks(st store.Stored) ([]cut, error) {
 	var cuts []cut
@@ -350,7 +353,7 @@ func marks(st store.Stored) ([]cut, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.Run == nil && r.Type == outcrop.TypeOutcropImport {
+		if isMark(r) {
 			if n, ok := number(r.Data, "items"); ok {
 				cuts = append(cuts, cut{items: n, data: slices.Clone(r.Data)})
 			}
@@ -382,7 +385,7 @@ func (im *Importer) compare(ctx context.Context, s *Session, h outcrop.Header, o
 	var c compared
 	var a, b []byte
 	var sum store.Digest
-	ended := false
+	ended, mark := false, false // mark: what was compared last is the end of an import
 	for r, err := range counted(s.Records(ctx, h, opts), o) {
 		if err != nil {
 			return c, err
@@ -406,14 +409,24 @@ func (im *Importer) compare(ctx context.Context, s *Session, h outcrop.Header, o
 					continue
 				}
 				sum.Add(have)
-				c.stored = int64(have.Last()) + 1
+				c.stored, mark = int64(have.Last())+1, isMark(have)
 				continue
 			}
 		}
 		c.more++
 	}
 	if !ended && !c.differs && !s.Unfinished {
-		if _, _, ok := next(); ok {
+		// What is behind may come from a later state of the source: this one, which
+		// ends where an import ended, is all there then.
+		goesOn, last := false, false
+		for {
+			have, err, ok := next()
+			if !ok || err != nil {
+				break
+			}
+			goesOn, last = true, isMark(have)
+		}
+		if goesOn && !(mark && last) {
 			c.differs, c.why = true, fmt.Sprintf("the session %s went on after event %d", h.ID, c.stored)
 		}
 	}

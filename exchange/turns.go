@@ -172,10 +172,11 @@ func (b *Builder) finish(s *Session) error {
 	if b.err != nil {
 		return b.err
 	}
-	if n := len(b.cuts); n > 0 {
-		// Feed ended where an earlier import did, or before.
+	if len(b.cuts) > 0 {
+		// Feed ended where an earlier import did, perhaps not the last one, or
+		// before.
 		c := b.cuts[0]
-		if n == 1 && c.items == b.items {
+		if c.items == b.items {
 			b.cuts = nil
 			return b.end(c.data)
 		}

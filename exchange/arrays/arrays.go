@@ -241,7 +241,7 @@ func (d Dialect) file(ctx context.Context, path string, r *exchange.Report) iter
 // to no session; it may be nil.
 func (d Dialect) List(_ context.Context, in io.Reader, r *exchange.Report) iter.Seq2[*exchange.Session, error] {
 	return func(yield func(*exchange.Session, error) bool) {
-		text, err := io.ReadAll(io.LimitReader(in, exchange.MaxLine+1))
+		text, err := readAll(in)
 		switch {
 		case err != nil:
 			yield(nil, err)
@@ -269,6 +269,19 @@ func (d Dialect) List(_ context.Context, in io.Reader, r *exchange.Report) iter.
 		}
 		yield(d.session(body), nil)
 	}
+}
+
+// readAll reads one byte more than a list may have. A file is read into memory of
+// its size.
+func readAll(in io.Reader) ([]byte, error) {
+	var b bytes.Buffer
+	if f, ok := in.(*os.File); ok {
+		if fi, err := f.Stat(); err == nil && fi.Size() <= exchange.MaxLine {
+			b.Grow(int(fi.Size()) + bytes.MinRead)
+		}
+	}
+	_, err := b.ReadFrom(io.LimitReader(in, exchange.MaxLine+1))
+	return b.Bytes(), err
 }
 
 type errText string

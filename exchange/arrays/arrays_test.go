@@ -230,6 +230,37 @@ func TestLinesAreSessionsAndAGrowingOneIsOne(t *testing.T) {
 	}
 }
 
+// Requests of two conversations come mixed, as they were made: each conversation is
+// one session, and the second import finds every state of it there.
+func TestStatesOfAConversationThatAreNotNeighboursAreOneSession(t *testing.T) {
+	one := func(n int) string {
+		list := []any{}
+		for i := range n {
+			list = append(list, object{"role": "user", "content": fmt.Sprint("ask ", i)}, object{"role": "assistant", "content": fmt.Sprint("say ", i)})
+		}
+		return encode(object{"id": "one", "messages": list})
+	}
+	other := encode(object{"id": "other", "messages": []any{object{"role": "user", "content": "else"}}})
+	for _, lines := range [][]string{{one(1), other, one(2), other, one(3)}, {one(0), other, one(2)}} {
+		in := exchangetest.Import(t, all(arrays.OpenAI), file(t, t.TempDir(), "a.jsonl", strings.Join(lines, "\n")+"\n"))
+		ids := map[string]bool{}
+		for _, o := range in.Sessions() {
+			if ids[o.ID] = true; o.Verdict == exchange.Copied {
+				t.Errorf("%+v", o)
+			}
+		}
+		if len(ids) != 2 {
+			t.Errorf("%d sessions", len(ids))
+		}
+		// So does the import of a file that holds an earlier state alone.
+		for _, r := range in.Again(t, all(arrays.OpenAI), file(t, t.TempDir(), "b.jsonl", lines[0]+"\n")) {
+			if len(r.Sessions) != 1 || r.Sessions[0].Verdict != exchange.Present {
+				t.Errorf("%+v", r.Sessions)
+			}
+		}
+	}
+}
+
 func TestAListThatHasGrownIsGoneOnWith(t *testing.T) {
 	dir := t.TempDir()
 	list := []any{object{"role": "user", "content": "one"}, object{"role": "assistant", "content": "1"}}
