@@ -150,6 +150,7 @@ func (a *app) imports(ctx context.Context, paths []string, f importFlags) error 
 			total += src.Size
 		}
 	}
+	defer boundImport(sources)()
 	bar := a.progress("importing", total)
 	defer bar.End()
 	var done int64
