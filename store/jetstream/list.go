@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,7 +39,8 @@ type Head struct {
 	Header    outcrop.Header
 	Problem   error // why the session cannot be read; the members above may be zero then
 
-	last message
+	last   message
+	stored time.Time // when the servers stored it
 }
 
 // listers is how many streams are listed at once.
@@ -52,47 +54,77 @@ func (s *Store) Heads(ctx context.Context) (_ []Head, err error) {
 		return nil, err
 	}
 	defer s.observe("list", time.Now(), &err)
-	var workers map[string]store.Holder
-	var lacks []Head // the bucket of the workers
 	shards := make([][]Head, lk.realm.Streams)
+	lacks, err := lk.shards(ctx, func(ctx context.Context, shard int) (err error) {
+		shards[shard], err = lk.heads(ctx, shard)
+		return err
+	}, func(workers map[string]store.Holder) {
+		for _, heads := range shards {
+			for i := range heads {
+				heads[i].Holder, heads[i].Alive = workers[heads[i].Owner]
+			}
+		}
+	})
+	if err != nil {
+		return nil, s.failed("list", "", err)
+	}
+	return slices.Concat(append(shards, lacks)...), nil
+}
+
+// shards lists the streams, some at once, and then tells who is alive. What it
+// returns stands for the streams that are missing.
+func (lk *link) shards(ctx context.Context, list func(ctx context.Context, shard int) error, alive func(map[string]store.Holder)) (lacks []Head, err error) {
+	var mu sync.Mutex
+	lacking := func(stream, so string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		lacks = append(lacks, lk.lacking(stream, so))
+		return nil
+	}
+	var workers map[string]store.Holder
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(listers)
 	g.Go(func() (err error) {
 		workers, err = lk.workers(gctx)
 		if errors.Is(err, natsjs.ErrStreamNotFound) {
-			lacks, err = lk.lacking("KV_"+workersBucket(lk.realm.Name), "who holds sessions is unknown, and none can be opened"), nil
+			err = lacking("KV_"+workersBucket(lk.realm.Name), "who holds sessions is unknown, and none can be opened")
 		}
 		return err
 	})
-	for shard := range shards {
-		g.Go(func() (err error) {
-			shards[shard], err = lk.heads(gctx, shard)
+	for shard := range lk.realm.Streams {
+		g.Go(func() error {
+			err := list(gctx, shard)
 			if errors.Is(err, natsjs.ErrStreamNotFound) {
-				shards[shard], err = lk.lacking(lk.realm.stream(shard), "the sessions in it are not listed"), nil
+				err = lacking(lk.realm.stream(shard), "the sessions in it are not listed")
 			}
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, s.failed("list", "", err)
+		return nil, err
 	}
-	all := slices.Concat(append(shards, lacks)...)
-	for i := range all {
-		all[i].Holder, all[i].Alive = workers[all[i].Owner]
-	}
-	return all, nil
+	alive(workers)
+	return lacks, nil
 }
 
 // lacking is what a list has of a stream that is missing.
-func (lk *link) lacking(stream, so string) []Head {
-	return []Head{{Part: stream, Problem: fmt.Errorf("the stream %s is missing: %s; outcrop realm check says what can be done", stream, so)}}
+func (lk *link) lacking(stream, so string) Head {
+	return Head{Part: stream, Problem: fmt.Errorf("the stream %s is missing: %s; outcrop realm check says what can be done", stream, so)}
 }
 
 // heads are the heads of one stream.
 func (lk *link) heads(ctx context.Context, shard int) ([]Head, error) {
-	stream, prefix := lk.realm.stream(shard), lk.realm.subjects(shard, "")
 	found := map[string]Head{}
-	err := lk.lasts(ctx, stream, lk.realm.subjects(shard, "*"), true, func(r raw) error {
+	if err := lk.lasts(ctx, lk.realm.stream(shard), lk.realm.subjects(shard, "*"), true, lk.into(found, shard)); err != nil {
+		return nil, err
+	}
+	return lk.headed(ctx, found)
+}
+
+// into takes the last messages of a stream into heads by session.
+func (lk *link) into(found map[string]Head, shard int) (take func(raw) error) {
+	stream, prefix := lk.realm.stream(shard), lk.realm.subjects(shard, "")
+	return func(r raw) error {
 		id, ok := untoken(strings.TrimPrefix(r.Subject, prefix))
 		if !ok {
 			return nil // no writer of ours makes such a subject
@@ -102,17 +134,19 @@ func (lk *link) heads(ctx context.Context, shard int) ([]Head, error) {
 			delete(found, id)
 			return nil
 		}
-		h := Head{ID: id, Problem: err, last: m}
+		m.Stored = r.Seq
+		h := Head{ID: id, Problem: err, last: m, stored: r.Time}
 		if err == nil {
 			h.Title, h.Turns, h.Events, h.Bytes, h.UpdatedAt = m.Head.Title, m.Head.Turns, m.Head.Events, m.Head.Bytes, m.Head.Updated
 			h.OpenTurn, h.Pending, h.Epoch, h.Owner = m.Head.Open, m.Head.due().Pending(), m.Epoch, m.Owner
 		}
 		found[id] = h
 		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
+}
+
+// headed are heads with the headers of their sessions.
+func (lk *link) headed(ctx context.Context, found map[string]Head) ([]Head, error) {
 	all := make([]Head, 0, len(found))
 	for _, h := range found {
 		if h.Problem == nil {
@@ -227,7 +261,7 @@ func (lk *link) lasts(ctx context.Context, stream, wildcard string, fields bool,
 	// Any replica answers the first way, without anything to be set up for it,
 	// but not for very many subjects.
 	for range lagTries {
-		behind, err := lk.lastsDirect(ctx, stream, wildcard, newest.Seq, take)
+		behind, err := lk.lastsDirect(ctx, stream, []string{wildcard}, newest.Seq, take)
 		switch {
 		case err == nil && !behind:
 			return nil
@@ -249,7 +283,7 @@ func (lk *link) lasts(ctx context.Context, stream, wildcard string, fields bool,
 
 // lastsDirect asks a replica. behind is true when it does not have the message
 // newest yet; nothing of its answer counts then, though take has seen it.
-func (lk *link) lastsDirect(ctx context.Context, stream, wildcard string, newest uint64, take func(raw) error) (behind bool, err error) {
+func (lk *link) lastsDirect(ctx context.Context, stream string, subjects []string, newest uint64, take func(raw) error) (behind bool, err error) {
 	const room = 1024 + 16 // what a server gives at most, and the end
 	inbox := lk.nc.NewInbox()
 	in := make(chan *nats.Msg, room)
@@ -258,7 +292,7 @@ func (lk *link) lastsDirect(ctx context.Context, stream, wildcard string, newest
 		return false, err
 	}
 	defer sub.Unsubscribe()
-	question := map[string]any{"multi_last": []string{wildcard}, "batch": room, "max_bytes": 16 << 20}
+	question := map[string]any{"multi_last": subjects, "batch": room, "max_bytes": 16 << 20}
 	for {
 		q, err := json.Marshal(question)
 		if err != nil {

@@ -115,7 +115,8 @@ func TestAStreamThatIsMissingIsADamagedEntryForWhoeverCounts(t *testing.T) {
 	s, err := New("nats://127.0.0.1:1/x", Options{})
 	ok(t, err)
 	lk := &link{s: s}
-	in := s.info(&lk.lacking("outcrop_x_log_0", "so")[0])
+	h := lk.lacking("outcrop_x_log_0", "so")
+	in := s.info(&h)
 	if in.State != store.StateDamaged || in.ID != "" || in.Events != -1 || in.Due != nil || in.Header.ID != (outcrop.Header{}).ID {
 		t.Fatalf("%+v", in)
 	}

@@ -534,7 +534,7 @@ func TestAListOfMoreSessionsThanAServerTellsAtOnce(t *testing.T) {
 	ok(t, g.Wait())
 	lk, err := s.link(bg)
 	ok(t, err)
-	if _, err := lk.lastsDirect(bg, lk.realm.stream(0), lk.realm.subjects(0, "*"), 1, func(raw) error { return nil }); !errors.Is(err, errTooMany) {
+	if _, err := lk.lastsDirect(bg, lk.realm.stream(0), []string{lk.realm.subjects(0, "*")}, 1, func(raw) error { return nil }); !errors.Is(err, errTooMany) {
 		t.Fatalf("the server tells of all at once: %v", err)
 	}
 	for range 2 {
