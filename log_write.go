@@ -1,16 +1,20 @@
 package outcrop
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // logWriter adds entries to a log. One goroutine uses it at a time.
 type logWriter struct {
 	logData
-	nameIDs   map[Type]typeID
-	arena     []byte // the arena that is being filled
-	arenaSize int
+	nameIDs map[Type]typeID
+	arena   []byte // the arena that is being filled
+	kept    int    // bytes of all that was taken for lines
 }
 
-// Arenas grow from 4 KiB, so that a small session stays small, to 1 MiB.
+// Arenas grow from 4 KiB, so that a small session stays small, to 1 MiB; each is a
+// quarter of what was kept before, so that at most so much is free.
 const (
 	firstArena = 4 << 10
 	lastArena  = 1 << 20
@@ -19,19 +23,15 @@ const (
 // keep copies b into the log's own memory.
 func (w *logWriter) keep(b []byte) []byte {
 	if cap(w.arena)-len(w.arena) < len(b) {
-		switch {
-		case w.arenaSize == 0:
-			w.arenaSize = firstArena
-		case w.arenaSize < lastArena:
-			w.arenaSize *= 4
-		}
-		w.arenaSize = min(w.arenaSize, lastArena)
-		if len(b) >= w.arenaSize/2 {
+		size := min(max(firstArena, w.kept/4), lastArena)
+		if len(b) >= size/2 {
 			// A line of its own size gets memory of its own size, so that the
 			// arena in use is not given up for it.
+			w.kept += len(b)
 			return append(make([]byte, 0, len(b)), b...)
 		}
-		w.arena = make([]byte, 0, w.arenaSize)
+		w.arena = slices.Grow([]byte(nil), size) // all that comes with it
+		w.kept += cap(w.arena)
 	}
 	n := len(w.arena)
 	w.arena = append(w.arena, b...)
