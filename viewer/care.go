@@ -32,6 +32,8 @@ func (v *Viewer) fork(a *answerer, id string) error {
 			return err
 		}
 	}
+	var newer *outcrop.Error
+	errors.As(store.Overtaken(a.r.Context(), v.o.Store, id), &newer)
 	child := v.o.NewID()
 	cut, err := store.ForkAt(a.r.Context(), v.o.Store, id, at, store.Child{ID: child, CreatedAt: v.o.Now()})
 	if err != nil {
@@ -44,9 +46,13 @@ func (v *Viewer) fork(a *answerer, id string) error {
 		At       outcrop.Seq `json:"at"`
 		OpenTurn *int        `json:"openTurn"`
 		Closed   bool        `json:"closed"`
+		Newer    *facts.Text `json:"newer"`
 	}{Schema: facts.V1, Session: child, At: cut.Boundary, Closed: cut.Closed}
 	if cut.Turn > 0 {
 		out.OpenTurn = &cut.Turn
+	}
+	if newer != nil {
+		out.Newer = textOf(a.veil(), newer.Path)
 	}
 	return a.ok(out)
 }

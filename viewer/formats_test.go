@@ -108,6 +108,15 @@ func TestANewerLogThatCannotBeReadIsNamedOnThePage(t *testing.T) {
 	if len(all.Sessions) != 1 || all.Sessions[0].State != is.State || all.Sessions[0].Reason != is.Reason {
 		t.Errorf("%+v", all)
 	}
+	var forked, again struct{ Session, Newer string }
+	w.post("/api/v1/sessions/old/fork", map[string]any{}, &forked)
+	if filepath.Base(forked.Newer) != "session.v9.jsonl" {
+		t.Errorf("%+v", forked)
+	}
+	w.post("/api/v1/sessions/"+forked.Session+"/fork", map[string]any{}, &again)
+	if again.Newer != "" {
+		t.Errorf("%+v", again)
+	}
 	if code := w.postRefused("/api/v1/sessions/old/continue", map[string]any{}, 422); code != "DAMAGED" {
 		t.Error(code)
 	}

@@ -130,8 +130,8 @@ export async function rewind(m: Model, to: number): Promise<void> {
 }
 
 export async function fork(m: { id: string }, at: number | null): Promise<void> {
-  const got = await post<{ session: string }>(session(m.id) + "/fork", at === null ? {} : { at });
-  note("Forked; the original is as it was.");
+  const got = await post<{ session: string; newer: string | null }>(session(m.id) + "/fork", at === null ? {} : { at });
+  note(got.newer ? `Forked from the older log: what ${oneLine(got.newer, 200)} has is not in it.` : "Forked; the original is as it was.");
   location.hash = link(got.session);
 }
 
