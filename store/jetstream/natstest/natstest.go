@@ -64,14 +64,24 @@ type runner interface {
 	log() string // the end of it
 }
 
-// Start starts a cluster that ends with the test.
+// Start starts a cluster that ends with the test. When the test has failed it says
+// what the servers logged last.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	c, err := New(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, n := range c.nodes {
+				if n.run != nil {
+					t.Logf("server %s: %s", n.name, n.run.log())
+				}
+			}
+		}
+		c.Close()
+	})
 	return c
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -55,6 +57,18 @@ func TestAPortThatSomebodyTookIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := c.Ready(); err != nil {
+			t.Fatal(err)
+		}
+		nc, err := c.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		js, err := natsjs.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "s", Storage: natsjs.FileStorage}); err != nil {
 			t.Fatal(err)
 		}
 	})
