@@ -56,6 +56,7 @@ func (l *lease) begin() (n *newLog, err error) {
 	if _, err := l.disk.Lstat(l.path); err == nil {
 		return n, l.exists()
 	}
+	removeTemps(l.disk, l.path)
 	if n.temp, err = createTemp(l.disk, l.path, l.opt.Rand); err != nil {
 		return n, pathProblem("create", l.path, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/outcrop-dev/outcrop/internal/faultfs"
@@ -23,9 +24,31 @@ func publishAs(disk faultfs.FS, temp, name string) error {
 	return err
 }
 
+// tempBytes is how many random bytes are in the name of a temporary file.
+const tempBytes = 6
+
+// removeTemps takes away what writers left that died before they gave their log
+// its name. The lock is held, so nobody is writing one.
+func removeTemps(disk faultfs.FS, name string) {
+	found, err := disk.ReadDir(filepath.Dir(name))
+	if err != nil {
+		return // they are in nobody's way but that of the room they take
+	}
+	for _, e := range found {
+		id, ours := strings.CutPrefix(e.Name(), filepath.Base(name)+".")
+		id, temp := strings.CutSuffix(id, ".tmp")
+		if !ours || !temp || len(id) != 2*tempBytes {
+			continue
+		}
+		if _, err := hex.DecodeString(id); err == nil && e.Type().IsRegular() {
+			disk.Remove(filepath.Join(filepath.Dir(name), e.Name()))
+		}
+	}
+}
+
 // createTemp makes a new file beside the one that it will become.
 func createTemp(disk faultfs.FS, name string, random io.Reader) (faultfs.File, error) {
-	var b [6]byte
+	var b [tempBytes]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return nil, err
 	}

@@ -190,11 +190,24 @@ func TestALeftoverOfADeadWriterIsNoSession(t *testing.T) {
 	if infos, err := s.List(bg, store.ListOptions{}); err != nil || len(infos) != 0 {
 		t.Fatal(infos, err)
 	}
+	// It goes when the session is written again, and nothing else does.
+	others := []string{path + ".tmp", path + ".0123456789.tmp", path + ".0123456789ag.tmp", path + ".0123456789ab", filepath.Join(filepath.Dir(path), "a.0123456789ab.tmp")}
+	for _, name := range others {
+		must(t, os.WriteFile(name, nil, 0o600))
+	}
 	session(t, s, "s1", 2)
 	got, _, err := store.Inspect(bg, s, "s1", outcrop.Options{})
 	must(t, err)
 	if got.Len() != 30 {
 		t.Fatalf("%d events", got.Len())
+	}
+	if _, err := os.Lstat(path + ".0123456789ab.tmp"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the leftover is there still: %v", err)
+	}
+	for _, name := range others {
+		if _, err := os.Lstat(name); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
