@@ -120,7 +120,7 @@ func TestWhatIsPutIsWhatIsRead(t *testing.T) {
 				case 1: // by hand, and no JSON
 					*e = outcrop.Event{Type: e.Type, Seq: e.Seq, Time: e.Time, Data: []byte(`{"turn":`)}
 				case 2: // another spelling
-					d, err := outcrop.DecodeEvent(append([]byte("{ "), e.Line()[1:]...))
+					d, err := outcrop.DecodeEvent(append([]byte("{ "), e.AppendJSON(nil)[1:]...))
 					if err == nil {
 						*e = d
 					}
