@@ -267,6 +267,10 @@ func (s *Store) failed(op, id string, err error) error {
 		switch e.Code() & 0xff {
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 			msg, hint = fmt.Sprintf("another program has been writing the database for %s", s.opt.Busy), "try again when it is done"
+		case sqlite3.SQLITE_PROTOCOL:
+			// SQLite itself has tried for ten seconds: who reads needs these locks
+			// for a moment only.
+			msg, hint = "another program holds the locks of the database and does not go on", "it may be stopped, or the machine too busy: let it go on or end it, and try again"
 		case sqlite3.SQLITE_FULL:
 			msg, hint = "the disk is full", "make room: nothing of the batch was stored, and it is tried again"
 		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:

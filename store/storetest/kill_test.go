@@ -244,7 +244,7 @@ func TestKilledAndPausedWritersLoseNothingThatWasAcknowledged(t *testing.T) {
 				a.hear(1 + r.IntN(12))
 				if stop {
 					a.signal(syscall.SIGSTOP)
-					p.check("a reader while the writer is stopped", a.said)
+					p.check("a reader while the writer is stopped", a.said, true)
 					if steal {
 						// As on a file system where locks are not shared.
 						os.RemoveAll(filepath.Join(dir, "sessions.db.locks"))
@@ -286,7 +286,7 @@ func TestKilledAndPausedWritersLoseNothingThatWasAcknowledged(t *testing.T) {
 					t.Fatalf("round %d: %s", seed, a.last())
 				}
 				acks += len(a.said)
-				p.check("after the kill", a.said)
+				p.check("after the kill", a.said, false)
 			}
 			t.Logf("%d rounds: %d acknowledgements, %d second writers refused, %d first ones fenced", rounds, acks, refused, fenced)
 		})
@@ -331,8 +331,9 @@ func (p *promises) take(said []string) {
 	}
 }
 
-// check compares what is stored with what was acknowledged.
-func (p *promises) check(when string, said []string) {
+// check compares what is stored with what was acknowledged. stopped: the writer
+// is, and may have been anywhere.
+func (p *promises) check(when string, said []string, stopped bool) {
 	p.t.Helper()
 	p.take(said)
 	fail := func(format string, args ...any) {
@@ -343,6 +344,8 @@ func (p *promises) check(when string, said []string) {
 	switch {
 	case errors.Is(err, outcrop.ErrNotFound) && p.acked == 0:
 		return
+	case stopped && err != nil && strings.Contains(err.Error(), "does not go on"):
+		return // it was stopped with a lock that readers need for a moment
 	case err != nil:
 		fail("%v", err)
 	case s.Len() < p.acked:
