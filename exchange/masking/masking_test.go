@@ -170,10 +170,11 @@ func TestAMaskedLogIsStillALog(t *testing.T) {
 	}
 }
 
-// FuzzJSON: what was JSON is JSON, with the same names in the same order.
+// FuzzJSON: what was JSON is JSON, with the same names in the same order, but for
+// those that are secret themselves.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"password":"` + key + `"}`, `{"a":[{"arguments":"{\"token\":\"` + key + `\"}"}]}`, `["` + key + `",1.0,{"id":"` + key + `"}]`, `"` + key + `"`,
-		`{"arguments":"not JSON ` + key + `"}`, `{"API_KEY":{"a":"` + key + `"},"\u0061":null}`} {
+		`{"` + key + `":{"` + key + `":1,"a":2}}`, `{"arguments":"not JSON ` + key + `"}`, `{"API_KEY":{"a":"` + key + `"},"\u0061":null}`} {
 		f.Add([]byte(s))
 	}
 	names := func(b []byte) (out []string) {
@@ -202,8 +203,15 @@ func FuzzJSON(f *testing.F) {
 		if err := jsonwire.Strict(out); err != nil {
 			t.Fatalf("%q became %q: %v", b, out, err)
 		}
-		if got, want := strings.Join(names(out), " "), strings.Join(names(b), " "); got != want {
+		got, want := names(out), names(b)
+		if len(got) != len(want) {
 			t.Fatalf("%q became %q", b, out)
+		}
+		for i, name := range want {
+			plain := jsonwire.Key([]byte(name))
+			if secret := (&masking.Masker{}).Text(plain) != plain; secret != (got[i] != name) {
+				t.Fatalf("%q became %q: the name %q", b, out, name)
+			}
 		}
 		if m.Found == 0 && !bytes.Equal(b, out) {
 			t.Fatalf("nothing was found in %q, and it became %q", b, out)
