@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/outcrop-dev/outcrop/internal/jsonwire"
 )
 
 func TestAnEventCostsAtMost64Bytes(t *testing.T) {
@@ -257,6 +259,7 @@ func FuzzDecodeEvent(f *testing.F) {
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte(`{"type":"session","version":0,"id":"s1","createdAt":5,"delegationDepth":0,"cwd":"/a","parentSession":"p","seedLength":2,"origin":"subagent","agentPreset":"x","outcrop":1,"more":{"a":1}}`))
 	f.Add([]byte(`{"type":"session","version":2,"id":"s1"}`))
+	f.Add([]byte("{\"type\":\"session\",\"version\":0,\"id\":\"s\xa01\",\"createdAt\":5,\"delegationDepth\":0}"))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		h, err := ParseHeader(line)
 		if err != nil {
@@ -270,7 +273,9 @@ func FuzzHeader(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s is written as %s, which is refused: %v", line, h.Line(), err)
 		}
-		if again.ID != h.ID || again.CreatedAt != h.CreatedAt || again.DelegationDepth != h.DelegationDepth || again.Outcrop != h.Outcrop {
+		// An id that is no UTF-8 is read as it is; what is written is always valid.
+		id, _ := jsonwire.Text(jsonwire.AppendString(nil, h.ID))
+		if again.ID != id || again.CreatedAt != h.CreatedAt || again.DelegationDepth != h.DelegationDepth || again.Outcrop != h.Outcrop {
 			t.Fatalf("%s is written as %s", line, h.Line())
 		}
 	})
