@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/agent"
@@ -87,6 +88,11 @@ func (h *Holder) deliver(ctx context.Context, r Request) Reply {
 	}
 	if m.ID == "" {
 		return Reply{Code: CodeRefused, Text: "the message has no id"}
+	}
+	if !utf8.ValidString(m.ID) {
+		// It would stand in the log as another one, and not be found there when it
+		// is sent again.
+		return Reply{Code: CodeRefused, Text: "the id of the message is no UTF-8"}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,6 +19,7 @@ func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"deliver","message":{"content":[{"type":"text","text":"x"}],"source":{"kind":"user"},"role":"user","id":"a"}}`,
 		`{"kind":"steer","message":{"content":[{"type":"text","text":"\ud83d"}],"source":{"kind":"user"},"role":"user","id":"b"},"from":"me"}`,
+		`{"kind":"steer","message":{"content":[{"type":"text","text":"x"}],"source":{"kind":"user"},"role":"user","id":"` + "\xff" + `"}}`,
 		`{"kind":"deliver","message":{"content":[],"source":{"kind":"user"},"role":"assistant","id":"c"}}`,
 		`{"kind":"cancel"}`, `{"kind":"questions"}`, `{"kind":"decide","question":"q","allow":true}`, `{"kind":"decide","reason":"no"}`,
 		`{"kind":"release"}`, `{"kind":"dance"}`, `{}`, `[`, ``, `{"kind":"deliver","message":"x"}`, `{"kind":"deliver"}`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"github.com/outcrop-dev/outcrop"
 	"github.com/outcrop-dev/outcrop/agent"
@@ -62,6 +63,9 @@ func (s *Sender) Send(ctx context.Context, session string, m message.Message, st
 	}
 	if m.ID == "" {
 		return Receipt{}, fmt.Errorf("%w: it has no id", agent.ErrInput)
+	}
+	if !utf8.ValidString(m.ID) {
+		return Receipt{}, fmt.Errorf("%w: its id is no UTF-8", agent.ErrInput)
 	}
 	if m.Role == "" {
 		m.Role = message.User
