@@ -214,6 +214,9 @@ func (c *Collection) readOn(ctx context.Context, rec *record) (summary, bool) {
 		r.add(rec)
 	}
 	r.into(&sum)
+	if t, ok := log.(interface{ Torn() bool }); ok && t.Torn() {
+		return summary{}, false // a reader recovers more of it
+	}
 	if int64(sum.events) != in.Events && (in.State != store.StateLocked || int64(sum.events) < in.Events) {
 		return summary{}, false
 	}

@@ -55,6 +55,7 @@ type following struct {
 	next outcrop.Seq  // events below it were yielded
 	last *wire.Reader // of a later format: what came to from, and goes on there
 	seen fs.FileInfo  // of the file when there was nothing more in it
+	torn bool         // the last Next left out a torn tail
 }
 
 func newFollowing(disk faultfs.FS, in *Log, enc wire.Encoding) *following {
@@ -63,6 +64,10 @@ func newFollowing(disk faultfs.FS, in *Log, enc wire.Encoding) *following {
 
 func (f *following) Header() outcrop.Header { return f.in.Header() }
 func (f *following) Close() error           { return f.in.Close() }
+
+// Torn reports whether the last Next left out a torn frame, of which a Stored of
+// the log may recover events.
+func (f *following) Torn() bool { return f.torn }
 
 // Next is store.Following's.
 func (f *following) Next(ctx context.Context) iter.Seq2[outcrop.Record, error] {
@@ -132,6 +137,7 @@ func (f *following) moved(how string) error {
 // the frame is complete and passes its checksum. Of plain text nothing behind the
 // last newline is given anyway.
 func (f *following) whole(size int64) (*wire.Reader, error) {
+	f.torn = false
 	r, err := f.reader(size)
 	if err != nil || f.enc == wire.Plain {
 		return r, err
@@ -156,6 +162,7 @@ func (f *following) whole(size int64) (*wire.Reader, error) {
 	if !r.Tail().Torn {
 		return r, nil // damage is for the second reading to tell
 	}
+	f.torn = true
 	return f.reader(r.Tail().Good)
 }
 
